@@ -1,0 +1,105 @@
+// Package rundir knows the run directory: every name in it, how it is found, created and locked, and how its
+// small files are written. Whatever several processes of one run share by path is named here and nowhere else.
+//
+//	config.yaml      the resolved configuration, written once
+//	lock, locks/     held by `penstock up` and by each running instance
+//	nats.url         where the broker listens; written by the broker when it is ready
+//	pids.json        instance name to process id
+//	generation       the last generation opened
+//	broker/          the broker's JetStream store
+//	store/           prepared token stores, unless data.store names another folder
+//	journal/         slot journals, one per instance
+//	sock/            sockets that pass slab descriptors
+//	checkpoints/     training checkpoints
+//	drafter/         the exported drafter
+//	ledger           JSON lines of committed windows
+//	metrics.jsonl    JSON lines, one per committed window
+//	summary.json     the finished run
+//	logs/            one log per instance
+package rundir
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Dir is one run's directory. The zero value is not usable: see Create, Open and Newest.
+type Dir struct {
+	path string // absolute
+}
+
+// maxSocketPath is the longest path that a Unix socket address holds on Linux.
+const maxSocketPath = 107
+
+// Path returns the directory's absolute path.
+func (d *Dir) Path() string { return d.path }
+
+// Name returns the directory's last element: the run's name on the wire.
+func (d *Dir) Name() string { return filepath.Base(d.path) }
+
+func (d *Dir) join(elem ...string) string {
+	return filepath.Join(append([]string{d.path}, elem...)...)
+}
+
+// ConfigFile holds the resolved configuration; see WriteConfig.
+func (d *Dir) ConfigFile() string { return d.join("config.yaml") }
+
+// URLFile holds the broker's address; see WriteURL.
+func (d *Dir) URLFile() string { return d.join("nats.url") }
+
+// PIDFile holds the process ids; see WritePIDs.
+func (d *Dir) PIDFile() string { return d.join("pids.json") }
+
+// GenerationFile holds the last generation opened; see WriteGeneration.
+func (d *Dir) GenerationFile() string { return d.join("generation") }
+
+// Ledger is the file that mirrors the ledger stream's commits.
+func (d *Dir) Ledger() string { return d.join("ledger") }
+
+// Metrics is the file of one JSON line per committed window.
+func (d *Dir) Metrics() string { return d.join("metrics.jsonl") }
+
+// Summary is the finished run's summary.
+func (d *Dir) Summary() string { return d.join("summary.json") }
+
+// Checkpoints is the folder of training checkpoints.
+func (d *Dir) Checkpoints() string { return d.join("checkpoints") }
+
+// Drafter is the folder of the exported drafter.
+func (d *Dir) Drafter() string { return d.join("drafter") }
+
+// BrokerStore is the folder of the embedded broker's JetStream data.
+func (d *Dir) BrokerStore() string { return d.join("broker") }
+
+// Stores is the folder of prepared token stores when the configuration names none.
+func (d *Dir) Stores() string { return d.join("store") }
+
+// Journal is the instance's mapped slot journal.
+func (d *Dir) Journal(instance string) string { return d.join("journal", instance) }
+
+// Log is the instance's log.
+func (d *Dir) Log(instance string) string { return d.join("logs", instance+".log") }
+
+// Socket is the path of the pool's descriptor socket.
+func (d *Dir) Socket(pool string) (string, error) {
+	p := d.join("sock", pool)
+	if len(p) > maxSocketPath {
+		return "", fmt.Errorf("socket path %q has %d bytes, the system allows %d: choose a run directory with a shorter path", p, len(p), maxSocketPath)
+	}
+	return p, nil
+}
+
+// make creates the directory and the folders in it that several processes write to.
+func (d *Dir) make() error {
+	for _, sub := range []string{"logs", "locks", "journal", "sock", "checkpoints"} {
+		mode := os.FileMode(0o755)
+		if sub == "sock" {
+			mode = 0o700
+		}
+		if err := os.MkdirAll(d.join(sub), mode); err != nil {
+			return fmt.Errorf("create run directory: %w", err)
+		}
+	}
+	return nil
+}
