@@ -1,0 +1,44 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Head is the root that a bucket is expected to deliver next.
+type Head struct {
+	Bucket string
+	Window uint32
+	Index  uint32
+	Cost   float64       // predicted seconds, or any measure that orders batches by work
+	Age    time.Duration // how long the bucket's head has been open to this puller
+}
+
+// Order is how a puller ranks the heads.
+type Order struct {
+	Deterministic bool          // by plan index alone
+	MaxAge        time.Duration // a head older than this goes first within its window; 0 for never
+}
+
+// Choose sorts heads into the order in which they are to be tried: oldest window first; within it a head beyond the
+// age limit, then the most expensive (longest processing time first), then plan order.
+func (o Order) Choose(heads []Head) {
+	slices.SortFunc(heads, func(a, b Head) int {
+		if o.Deterministic {
+			return cmp.Compare(a.Index, b.Index)
+		}
+		return cmp.Or(
+			cmp.Compare(a.Window, b.Window),
+			cmp.Compare(b.overdue(o.MaxAge), a.overdue(o.MaxAge)),
+			cmp.Compare(b.Cost, a.Cost),
+			cmp.Compare(a.Index, b.Index))
+	})
+}
+
+func (h Head) overdue(limit time.Duration) int {
+	if limit > 0 && h.Age > limit {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,149 @@
+package policy
+
+import "penstock/schema"
+
+// Status is what the ledger says of one batch of an open window.
+type Status struct {
+	State    State
+	Rank     string // of the claim or the addition
+	Owner    uint64 // incarnation of that rank
+	Epoch    uint32 // rank epoch of the claim or the addition
+	Suspects int    // how often its features were bad
+	From     string // instance that computed the bad features
+	Seq      uint64 // ledger sequence of the last record, for compare-and-set
+}
+
+// State is the progress of a batch.
+type State uint8
+
+// The states of a batch of an open window, in the order in which they may follow each other.
+const (
+	Planned State = iota
+	Claimed
+	Added
+	Dead
+)
+
+// Lineage is the surviving history as the ledger's records tell it, applied in stream order. The zero value is
+// the state before the first generation.
+type Lineage struct {
+	Gen   uint32
+	Start uint32 // first window of the generation
+	Next  uint32 // first window that has not committed
+	Epoch uint32 // rank epoch in force
+	open  map[uint32]map[uint32]Status
+}
+
+// Apply folds one ledger record, with its stream sequence, into the state. It reports whether the generation or the
+// committed windows changed. Records of an older generation, and windows committed out of order, change nothing.
+func (l *Lineage) Apply(rec schema.Record, seq uint64) bool {
+	switch r := rec.(type) {
+	case schema.Gen:
+		if r.Gen <= l.Gen {
+			return false
+		}
+		*l = Lineage{Gen: r.Gen, Start: r.Start, Next: r.Start}
+		return true
+	case schema.Claim:
+		l.update(r.Batch, func(s *Status) {
+			if s.State <= Claimed {
+				s.State, s.Rank, s.Owner, s.Epoch = Claimed, r.Rank, r.Incarnation, r.RankEpoch
+			}
+			s.Seq = seq
+		})
+	case schema.Added:
+		l.update(r.Batch, func(s *Status) {
+			if s.State != Dead {
+				s.State, s.Rank, s.Owner, s.Epoch = Added, r.Rank, r.Incarnation, r.RankEpoch
+			}
+			s.Seq = seq
+		})
+	case schema.Suspect:
+		l.update(r.Batch, func(s *Status) {
+			s.Suspects++
+			s.From, s.Seq = r.From, seq
+		})
+	case schema.Dead:
+		l.update(r.Batch, func(s *Status) { s.State, s.Seq = Dead, seq })
+	case schema.RankEpoch:
+		if r.Gen == l.Gen && r.RankEpoch > l.Epoch {
+			l.Epoch = r.RankEpoch
+			l.voidOutside(r.Members)
+		}
+	case schema.Commit:
+		if r.Gen != l.Gen || r.Window != l.Next {
+			return false
+		}
+		delete(l.open, r.Window)
+		l.Next = r.Window + 1
+		return true
+	}
+	return false
+}
+
+// Of returns what the ledger says of a batch; a batch it does not name is Planned.
+func (l *Lineage) Of(window, index uint32) Status { return l.open[window][index] }
+
+// Committed reports whether the window has committed in the surviving lineage.
+func (l *Lineage) Committed(window uint32) bool { return window < l.Next }
+
+// Stale reports whether a record of this batch is to be dropped: an older generation or a committed window.
+func (l *Lineage) Stale(b schema.Batch) bool { return b.Gen != l.Gen || l.Committed(b.Window) }
+
+// Lowest returns the first of a window's planned ids, in plan order, that is neither added nor dead.
+func (l *Lineage) Lowest(window uint32, planned []uint32) (uint32, bool) {
+	for _, id := range planned {
+		if l.Of(window, id).State < Added {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+// Complete reports whether each planned id of the window is added or dead, and splits them, in plan order.
+func (l *Lineage) Complete(window uint32, planned []uint32) (added, dead []uint32, ok bool) {
+	for _, id := range planned {
+		switch l.Of(window, id).State {
+		case Added:
+			added = append(added, id)
+		case Dead:
+			dead = append(dead, id)
+		default:
+			return nil, nil, false
+		}
+	}
+	return added, dead, true
+}
+
+func (l *Lineage) update(b schema.Batch, f func(*Status)) {
+	if l.Stale(b) {
+		return
+	}
+	if l.open == nil {
+		l.open = map[uint32]map[uint32]Status{}
+	}
+	w := l.open[b.Window]
+	if w == nil {
+		w = map[uint32]Status{}
+		l.open[b.Window] = w
+	}
+	s := w[b.Index]
+	f(&s)
+	w[b.Index] = s
+}
+
+// voidOutside returns the claims and additions of ranks that are no longer members to Planned; their partial sums died with them.
+func (l *Lineage) voidOutside(members []string) {
+	in := map[string]bool{}
+	for _, m := range members {
+		in[m] = true
+	}
+	for _, w := range l.open {
+		for id, s := range w {
+			if (s.State == Claimed || s.State == Added) && !in[s.Rank] {
+				s.State, s.Rank, s.Owner = Planned, "", 0
+				w[id] = s
+			}
+		}
+	}
+}
