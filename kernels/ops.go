@@ -40,6 +40,8 @@ type Mover interface {
 	Add(dst, src Tensor)
 	// Scale: t *= s.
 	Scale(t Tensor, s float32)
+	// ScaleRows: t[i] *= s[i]; s [R, 1].
+	ScaleRows(t, s Tensor)
 	// Gather: out[i] = table[rows[i]]; out [n, C], table [R, C].
 	Gather(out, table Tensor, rows Index)
 	// Scatter: out[rows[i]] = x[i]; rows are distinct; other rows of out keep their values.
@@ -102,6 +104,6 @@ type Optimizer interface {
 	SumSquares(t Tensor) float64
 	// AdamW updates w, m and v in place from g.
 	AdamW(w, m, v, g Tensor, a Adam)
-	// CheckFeatures tests x and sums it (the 64-bit FNV-1a-like hash stated in CheckSum). It waits for the result.
+	// CheckFeatures tests x and sums it (CheckSum states the sum). It waits for the result.
 	CheckFeatures(x Tensor) FeatureCheck
 }

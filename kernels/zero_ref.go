@@ -1,0 +1,4 @@
+package kernels
+
+// Zero: t = 0.
+func (*Ref) Zero(t Tensor) { clear(t.F32) }
