@@ -1,0 +1,132 @@
+package supervise
+
+import (
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// keeper keeps one process running until it is done, has failed for good, or is stopped.
+type keeper struct {
+	s    *Supervisor
+	p    Process
+	done chan struct{} // closed when keep returns without failure
+	gone chan struct{} // closed when keep returns
+	quit chan struct{} // closed by stop
+
+	mu       sync.Mutex
+	child    *child // nil between death and restart
+	stopping bool
+	deaths   int // since the last progress
+}
+
+func newKeeper(s *Supervisor, p Process) *keeper {
+	return &keeper{s: s, p: p, done: make(chan struct{}), gone: make(chan struct{}), quit: make(chan struct{})}
+}
+
+// start runs the process once. It returns nil, nil when the keeper is being stopped.
+func (k *keeper) start() (*child, error) {
+	c, err := k.fork()
+	if c != nil {
+		k.s.running(k.p.Name, c.pid())
+	}
+	return c, err
+}
+
+func (k *keeper) fork() (*child, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stopping {
+		return nil, nil
+	}
+	c, err := k.s.fork.start(k.p)
+	k.child = c
+	return c, err
+}
+
+// keep waits for c, restarts it where the rules say so, and returns when nothing is left to do.
+func (k *keeper) keep(c *child) {
+	defer close(k.gone)
+	for {
+		exit := c.wait(k.p)
+		k.mu.Lock()
+		k.child = nil
+		stopping := k.stopping
+		k.deaths++
+		deaths := k.deaths
+		k.mu.Unlock()
+
+		k.s.running(k.p.Name, 0)
+		if k.s.o.OnExit != nil {
+			k.s.o.OnExit(exit)
+		}
+		switch {
+		case stopping || exit.Code == 0:
+			close(k.done)
+			return
+		case exit.Code == k.s.o.Permanent:
+			k.s.fail(&Failure{Exit: exit, Reason: "it cannot run as configured"})
+			return
+		case deaths > k.s.o.Restarts:
+			k.s.fail(&Failure{Exit: exit, Reason: fmt.Sprintf("it died %d times without progress in between", deaths)})
+			return
+		}
+		var err error
+		if c, err = k.restart(deaths); err != nil {
+			k.s.fail(fmt.Errorf("restart %s: %w", k.p.Name, err))
+			return
+		}
+		if c == nil {
+			close(k.done)
+			return
+		}
+	}
+}
+
+// restart starts the process again after the delay that its deaths have earned.
+func (k *keeper) restart(deaths int) (*child, error) {
+	delay := k.s.o.Backoff
+	for i := 1; i < deaths && delay < k.s.o.MaxBackoff; i++ {
+		delay *= 2
+	}
+	timer := time.NewTimer(min(delay, k.s.o.MaxBackoff))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-k.quit:
+		return nil, nil
+	}
+	return k.start()
+}
+
+func (k *keeper) forgive() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.deaths = 0
+}
+
+func (k *keeper) stop(grace time.Duration) error {
+	k.mu.Lock()
+	if !k.stopping {
+		k.stopping = true
+		close(k.quit)
+	}
+	c := k.child
+	k.mu.Unlock()
+	if c != nil {
+		c.signal(syscall.SIGTERM)
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-k.gone:
+		return nil
+	case <-timer.C:
+	}
+	if c != nil {
+		c.signal(syscall.SIGKILL)
+	}
+	<-k.gone
+	return fmt.Errorf("%s did not end within %s and was killed", k.p.Name, grace)
+}
