@@ -1,0 +1,88 @@
+package hf
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"penstock/schema/safetensors"
+)
+
+// DrafterFiles are the names under which a drafter's configuration and weights are looked for, in order.
+var (
+	drafterConfigs = []string{"config.json", "drafter_config.json"}
+	drafterWeights = []string{"model.safetensors", "drafter.safetensors"}
+)
+
+// Drafter is an open drafter: its configuration and its mapped weights.
+type Drafter struct {
+	DrafterConfig
+	Path    string // of the weights
+	weights *safetensors.File
+}
+
+// ReadDrafter opens dir's config.json or drafter_config.json and its model.safetensors or drafter.safetensors.
+func ReadDrafter(dir string) (*Drafter, error) {
+	c, err := find(dir, drafterConfigs)
+	if err != nil {
+		return nil, fmt.Errorf("drafter %s: %w", dir, err)
+	}
+	w, err := find(dir, drafterWeights)
+	if err != nil {
+		return nil, fmt.Errorf("drafter %s: %w", dir, err)
+	}
+	cfg, err := ReadDrafterConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	return OpenDrafter(cfg, w)
+}
+
+func find(dir string, names []string) (string, error) {
+	for _, n := range names {
+		path := filepath.Join(dir, n)
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("has none of %v: %w", names, fs.ErrNotExist)
+}
+
+// OpenDrafter maps the weights and checks them against the configuration: every tensor is there with its shape, and no
+// other is, since a tensor that is not understood would be left out of the forward without a word.
+func OpenDrafter(cfg DrafterConfig, weights string) (*Drafter, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("drafter %s: %w", weights, err)
+	}
+	f, err := safetensors.Open(weights)
+	if err != nil {
+		return nil, err
+	}
+	p := problems{}
+	if fc, err := f.Tensor(FC); err == nil && len(fc.Shape) == 2 && fc.Shape[1] != len(cfg.Taps)*cfg.TargetHiddenSize {
+		p.add(fmt.Errorf("fc takes %d columns, %d taps of a target of hidden size %d give %d",
+			fc.Shape[1], len(cfg.Taps), cfg.TargetHiddenSize, len(cfg.Taps)*cfg.TargetHiddenSize))
+	}
+	shapes := cfg.Shapes()
+	p.add(checkShapes(f, shapes))
+	for _, n := range f.Names() {
+		if !slices.ContainsFunc(shapes, func(s Shape) bool { return s.Name == n }) {
+			p.add(fmt.Errorf("tensor %q is not part of a DFlash drafter", n))
+		}
+	}
+	if err := p.join(); err != nil {
+		return nil, errors.Join(fmt.Errorf("drafter %s: the weights do not fit the configuration: %w", weights, err), f.Close())
+	}
+	return &Drafter{DrafterConfig: cfg, Path: weights, weights: f}, nil
+}
+
+// Tensor returns a tensor by its name, such as FC or LayerName(0, QProj).
+func (d *Drafter) Tensor(name string) (safetensors.View, error) { return d.weights.Tensor(name) }
+
+// Close unmaps the weights; views of them must not be used any more.
+func (d *Drafter) Close() error { return d.weights.Close() }
