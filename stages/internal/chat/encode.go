@@ -1,0 +1,101 @@
+package chat
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Encode returns the ids of a conversation and its loss mask, one entry a token: 1 on what the assistant wrote and the
+// token that ends its turn, 0 elsewhere.
+//
+// The text is encoded piece by piece, as it comes about when a model is served: each turn's header, then its content
+// with the token that ends it, then what follows. The pieces join to what Render gives.
+func (t *Template) Encode(messages []Message) (ids []int32, mask []uint8, err error) {
+	text, err := t.Render(messages, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	layout, err := t.layout(messages, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	add := func(text string, loss uint8) {
+		ids = t.tok.AppendEncode(ids, text)
+		for len(mask) < len(ids) {
+			mask = append(mask, loss)
+		}
+	}
+	add(layout.frames[0], 0)
+	for i, turn := range layout.turns {
+		frame := layout.frames[i+1]
+		end := t.turnEnd(frame)
+		loss := uint8(0)
+		if turn.assistant {
+			loss = 1
+		}
+		add(turn.text+frame[:end], loss)
+		add(frame[end:], 0)
+	}
+	return ids, mask, nil
+}
+
+// turnEnd returns how many bytes of the text after a content belong to the turn: up to the special token that ends it,
+// nothing where other text comes first.
+func (t *Template) turnEnd(frame string) int {
+	rest := strings.TrimLeft(frame, " \t\r\n")
+	longest := 0
+	for _, s := range t.specials {
+		if len(s) > longest && strings.HasPrefix(rest, s) {
+			longest = len(s)
+		}
+	}
+	if longest == 0 {
+		return 0
+	}
+	return len(frame) - len(rest) + longest
+}
+
+// layout is a rendered conversation taken apart: frames[0], turns[0], frames[1], ..., frames[len(turns)].
+type layout struct {
+	frames []string // what the template writes around the turns
+	turns  []turn
+}
+
+// turn is what the template makes of one message's content.
+type turn struct {
+	text      string
+	assistant bool
+}
+
+func (l layout) join() string {
+	var b strings.Builder
+	b.WriteString(l.frames[0])
+	for i, turn := range l.turns {
+		b.WriteString(turn.text)
+		b.WriteString(l.frames[i+1])
+	}
+	return b.String()
+}
+
+// layout takes text, the rendered messages, apart: at every content if the template writes them all as they are, else at
+// the assistant's, else at what the template makes of the assistant's.
+func (t *Template) layout(messages []Message, text string) (layout, error) {
+	m := newMarks(messages)
+	every := func(Message) bool { return true }
+	for _, marked := range []func(Message) bool{every, isAssistant} {
+		l, err := t.verbatim(m, marked)
+		if err == nil && l.join() == text {
+			return l, nil
+		}
+	}
+	l, err := t.rewritten(m)
+	if err != nil {
+		return layout{}, err
+	}
+	if l.join() != text {
+		return layout{}, fmt.Errorf("find the assistant's turns: the chat template writes them in a way that depends on one another")
+	}
+	return l, nil
+}
+
+func isAssistant(m Message) bool { return m.Role == Assistant }

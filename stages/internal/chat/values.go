@@ -1,0 +1,56 @@
+package chat
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/ardanlabs/jinja"
+)
+
+// today is the date that templates are told, so that the same conversation gives the same tokens on any day.
+var today = strings.NewReplacer("%Y", "2024", "%y", "24", "%m", "07", "%B", "July", "%b", "Jul", "%d", "26", "%-d", "26",
+	"%A", "Friday", "%a", "Fri", "%H", "00", "%M", "00", "%S", "00", "%%", "%")
+
+// namedToken is a special token under the name by which templates use it.
+type namedToken struct{ name, content string }
+
+func sorted(tokens map[string]string) (list []namedToken) {
+	for name, content := range tokens {
+		list = append(list, namedToken{name, content})
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].name < list[j].name })
+	return list
+}
+
+// values are the variables of one rendering.
+func (t *Template) values(messages []Message, generationPrompt bool) map[string]jinja.Value {
+	list := make([]jinja.Value, len(messages))
+	for i, m := range messages {
+		list[i] = jinja.NewDict()
+		d := list[i].AsDict()
+		d.Set("role", jinja.NewString(m.Role))
+		d.Set("content", jinja.NewString(m.Content))
+		if m.Reasoning != "" {
+			d.Set("reasoning_content", jinja.NewString(m.Reasoning))
+		}
+	}
+	v := map[string]jinja.Value{
+		"messages":              jinja.NewList(list),
+		"add_generation_prompt": jinja.NewBool(generationPrompt),
+		"tools":                 jinja.None(),
+		"documents":             jinja.None(),
+		"strftime_now":          jinja.NewCallable("strftime_now", formatToday),
+	}
+	for _, n := range t.tokens {
+		v[n.name] = jinja.NewString(n.content)
+	}
+	return v
+}
+
+func formatToday(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, error) {
+	layout := "%Y-%m-%d"
+	if len(args) > 0 && args[0].IsString() {
+		layout = args[0].AsString()
+	}
+	return jinja.NewString(today.Replace(layout)), nil
+}
