@@ -1,0 +1,128 @@
+package monitor
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"penstock/schema"
+)
+
+var t0 = time.Unix(1_700_000_000, 0)
+
+func progress(gen, windows uint32, after time.Duration) schema.Progress {
+	return schema.Progress{
+		Gen: gen, Windows: windows, Total: 100, Loss: 4.5, Tokens: 1000 * uint64(windows), Slots: 10 * uint64(windows),
+		At: t0.Add(after).UnixNano(),
+	}
+}
+
+func TestRates(t *testing.T) {
+	tr := NewTracker()
+	for w := range uint32(41) { // one window a second for 20 s, then two a second
+		after := time.Duration(w) * time.Second
+		if w > 20 {
+			after = 20*time.Second + time.Duration(w-20)*time.Second/2
+		}
+		tr.Apply(progress(1, w, after))
+	}
+	v := tr.View(t0.Add(30 * time.Second))
+	// The last 20 s hold 10 windows of one second and 20 of half a second.
+	if math.Abs(v.TokensPerS-1500) > 1 || math.Abs(v.SlotsPerS-15) > 0.1 {
+		t.Errorf("rates %v tokens/s, %v slots/s; want 1500, 15", v.TokensPerS, v.SlotsPerS)
+	}
+	if math.Abs(v.SecondsLeft-40) > 0.5 {
+		t.Errorf("%v s left, want 60 windows at 1.5 a second", v.SecondsLeft)
+	}
+	if later := tr.View(t0.Add(35 * time.Second)); math.Abs(v.SecondsLeft-later.SecondsLeft-5) > 1e-6 {
+		t.Errorf("time left does not run between windows: %v then %v", v.SecondsLeft, later.SecondsLeft)
+	}
+}
+
+func TestNewGenerationStartsRatesAnew(t *testing.T) {
+	tr := NewTracker()
+	tr.Apply(progress(1, 50, 0))
+	tr.Apply(progress(1, 60, time.Second))
+	tr.Apply(progress(2, 40, 10*time.Second))
+	v := tr.View(t0.Add(10 * time.Second))
+	if v.TokensPerS != 0 || v.SecondsLeft != -1 {
+		t.Errorf("rates across generations: %v tokens/s, %v s left", v.TokensPerS, v.SecondsLeft)
+	}
+}
+
+func TestOrderFollowsTheFlow(t *testing.T) {
+	tr := NewTracker()
+	for _, name := range []string{"draft-1", "target-10", "target-2", "batch", "pack-1"} {
+		tr.Apply(schema.StageState{Instance: name})
+	}
+	for _, name := range []string{"b1024", "b96", "b128"} {
+		tr.Apply(schema.BucketState{Bucket: name, Credit: 3})
+	}
+	v := tr.View(t0)
+	v.Fill(map[string]int{"b96": 2, "other": 9})
+	var got []string
+	for _, s := range v.Stages {
+		got = append(got, s.Instance)
+	}
+	for _, b := range v.Buckets {
+		got = append(got, b.Name)
+	}
+	if want := "batch target-2 target-10 pack-1 draft-1 b96 b128 b1024"; strings.Join(got, " ") != want {
+		t.Errorf("order %v, want %s", got, want)
+	}
+	if v.Buckets[0].Open != 2 || v.Buckets[1].Open != -1 {
+		t.Errorf("open roots %+v", v.Buckets)
+	}
+}
+
+func TestLine(t *testing.T) {
+	tr := NewTracker()
+	tr.Apply(schema.StageState{Instance: "batch", State: "waiting", Waiting: "the broker"})
+	if got, want := tr.View(t0).Line(), "starting: batch waits for the broker"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	tr.Apply(progress(1, 10, 0))
+	tr.Apply(progress(1, 20, 10*time.Second))
+	tr.Apply(schema.BucketState{Bucket: "b64", Credit: 4})
+	v := tr.View(t0.Add(10 * time.Second))
+	v.Fill(map[string]int{"b64": 3})
+	if got, want := v.Line(), "window 20/100  loss 4.500  1,000 tokens/s  10 slots/s  1m20s left  b64 3/4"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestTableFitsTheTerminal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.StringMatching(`[a-z]{1,30}-[0-9]{1,4}`)
+		v := View{
+			Windows: rapid.Uint32().Draw(t, "windows"), Total: rapid.Uint32().Draw(t, "total"),
+			Loss: rapid.Float64Range(0, 1e6).Draw(t, "loss"), TokensPerS: rapid.Float64Range(0, 1e12).Draw(t, "tokens"),
+			SecondsLeft: rapid.Float64Range(-1, 1e6).Draw(t, "left"), Dead: rapid.Uint32().Draw(t, "dead"),
+			Buckets: []Bucket{{Name: name.Draw(t, "bucket"), Open: rapid.IntRange(-1, 1e9).Draw(t, "open"), Published: rapid.Uint32().Draw(t, "pub")}},
+			Stages:  []Stage{{Instance: name.Draw(t, "instance"), Waiting: rapid.String().Draw(t, "waiting"), Tokens: rapid.Uint64().Draw(t, "n"), Slots: 3}},
+		}
+		for _, line := range v.Table() {
+			if n := utf8.RuneCountInString(line); n > Width {
+				t.Fatalf("%d columns: %q", n, line)
+			}
+			if strings.ContainsAny(line, "\n\r") {
+				t.Fatalf("line break inside %q", line)
+			}
+		}
+	})
+}
+
+func TestNumbers(t *testing.T) {
+	for want, got := range map[string]string{
+		"0": thousands(0), "999": thousands(999), "1,000": thousands(999.7), "12,345,678": thousands(12345678),
+		"59s": duration(59), "1m00s": duration(59.6), "1h02m": duration(3720), "[##..]": bar(0.5, 4), "[####]": bar(7, 4), "[....]": bar(-1, 4),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+// Package monitor turns the board's records into one view of a run, for the progress display and for status.
+package monitor
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"penstock/schema"
+	"penstock/stages/internal/account"
+)
+
+// rateSpan is the time over which speeds are averaged: long enough for an evaluation pause to blur.
+const rateSpan = 20 * time.Second
+
+// Tracker keeps the latest of each board record. It is safe for concurrent use.
+type Tracker struct {
+	mu       sync.Mutex
+	plan     schema.PlanInfo
+	progress schema.Progress
+	gen      uint32 // generation of the marks
+	marks    []mark // oldest first, spanning rateSpan
+	buckets  map[string]schema.BucketState
+	stages   map[string]schema.StageState
+}
+
+// mark is what had been done at one time.
+type mark struct {
+	at            time.Time
+	windows       uint32
+	tokens, slots uint64
+}
+
+// NewTracker returns a tracker that has seen nothing.
+func NewTracker() *Tracker {
+	return &Tracker{buckets: map[string]schema.BucketState{}, stages: map[string]schema.StageState{}}
+}
+
+// Apply takes one board record, of any kind, into the view.
+func (t *Tracker) Apply(rec schema.Record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch r := rec.(type) {
+	case schema.PlanInfo:
+		t.plan = r
+	case schema.BucketState:
+		t.buckets[r.Bucket] = r
+	case schema.StageState:
+		t.stages[r.Instance] = r
+	case schema.Progress:
+		t.progress = r
+		t.remember(r)
+	}
+}
+
+func (t *Tracker) remember(p schema.Progress) {
+	if p.Gen != t.gen {
+		t.gen, t.marks = p.Gen, nil
+	}
+	at := time.Unix(0, p.At)
+	t.marks = append(t.marks, mark{at, p.Windows, p.Tokens, p.Slots})
+	for len(t.marks) > 2 && at.Sub(t.marks[1].at) >= rateSpan {
+		t.marks = t.marks[1:]
+	}
+}
+
+// View is a run at one moment.
+type View struct {
+	Run          string   `json:"run"`
+	Gen          uint32   `json:"gen"`
+	Windows      uint32   `json:"windows"` // committed
+	Total        uint32   `json:"total"`
+	Loss         float64  `json:"loss"`
+	LR           float64  `json:"lr"`
+	AcceptLength float64  `json:"accept_length"`
+	Tokens       uint64   `json:"tokens"`
+	Slots        uint64   `json:"slots"`
+	TokensPerS   float64  `json:"tokens_s"`
+	SlotsPerS    float64  `json:"slots_s"`
+	SecondsLeft  float64  `json:"seconds_left"` // -1: not known yet
+	Dead         uint32   `json:"dead"`
+	Skipped      uint32   `json:"skipped"`
+	Done         bool     `json:"done"`
+	Buckets      []Bucket `json:"buckets"`
+	Stages       []Stage  `json:"stages"`
+}
+
+// Bucket is a length bucket's stock and credit, in batches.
+type Bucket struct {
+	Name      string `json:"bucket"`
+	Credit    uint32 `json:"credit"` // the pull limit in force
+	Floor     uint32 `json:"floor"`
+	Ceiling   uint32 `json:"ceiling"`
+	Open      int    `json:"open"` // roots pulled and not committed; -1 where the broker was not asked
+	Published uint32 `json:"published"`
+	Remaining uint32 `json:"remaining"`
+}
+
+// Stage is one instance.
+type Stage struct {
+	Instance  string             `json:"instance"`
+	PID       int32              `json:"pid"`
+	State     string             `json:"state"`
+	Waiting   string             `json:"waiting"`
+	Batches   uint64             `json:"batches"`
+	Tokens    uint64             `json:"tokens"`
+	SlotsUsed uint32             `json:"slots_used"`
+	Slots     uint32             `json:"slots"`
+	Idle      float64            `json:"idle"` // share of its time, start-up aside, spent waiting
+	Seconds   map[string]float64 `json:"seconds"`
+	Age       float64            `json:"age"` // seconds since it said so
+}
+
+// View returns the run as known at now. Open counts are -1; see Fill.
+func (t *Tracker) View(now time.Time) View {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.progress
+	v := View{
+		Run: t.plan.Run, Gen: p.Gen, Windows: p.Windows, Total: max(p.Total, t.plan.Windows), Loss: p.Loss, LR: p.LR,
+		AcceptLength: p.AcceptLength, Tokens: p.Tokens, Slots: p.Slots, Dead: p.Dead, Skipped: p.Skipped, Done: p.Done,
+		SecondsLeft: -1, Buckets: []Bucket{}, Stages: []Stage{},
+	}
+	if n := len(t.marks); n >= 2 {
+		first, last := t.marks[0], t.marks[n-1]
+		if s := last.at.Sub(first.at).Seconds(); s > 0 && last.windows > first.windows {
+			v.TokensPerS = float64(last.tokens-first.tokens) / s
+			v.SlotsPerS = float64(last.slots-first.slots) / s
+			left := float64(v.Total-min(v.Total, v.Windows)) * s / float64(last.windows-first.windows)
+			v.SecondsLeft = max(0, left-now.Sub(last.at).Seconds())
+		}
+	}
+	for _, b := range t.buckets {
+		v.Buckets = append(v.Buckets, Bucket{b.Bucket, b.Credit, b.Floor, b.Ceiling, -1, b.Published, b.Remaining})
+	}
+	slices.SortFunc(v.Buckets, func(a, b Bucket) int { return natural(a.Name, b.Name) })
+	for _, s := range t.stages {
+		v.Stages = append(v.Stages, Stage{
+			s.Instance, s.PID, s.State, s.Waiting, s.Batches, s.Tokens, s.SlotsUsed, s.Slots,
+			account.Idle(s.Seconds), s.Seconds, max(0, now.Sub(time.Unix(0, s.At)).Seconds()),
+		})
+	}
+	slices.SortFunc(v.Stages, func(a, b Stage) int {
+		if c := order(a.Instance) - order(b.Instance); c != 0 {
+			return c
+		}
+		return natural(a.Instance, b.Instance)
+	})
+	return v
+}
+
+// Fill sets the open roots per bucket from what the broker's consumers say.
+func (v *View) Fill(open map[string]int) {
+	for i, b := range v.Buckets {
+		if n, ok := open[b.Name]; ok {
+			v.Buckets[i].Open = n
+		}
+	}
+}
+
+// order is the place of an instance's stage in the flow.
+func order(instance string) int {
+	for i, stage := range []string{"broker", "batch", "target", "pack", "draft"} {
+		if strings.HasPrefix(instance, stage) {
+			return i
+		}
+	}
+	return len(instance) + 5
+}
+
+// natural compares names so that b96 comes before b128.
+func natural(a, b string) int {
+	if len(a) != len(b) {
+		return len(a) - len(b)
+	}
+	return strings.Compare(a, b)
+}
