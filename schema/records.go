@@ -6,6 +6,9 @@ const Version = 1
 // MaxRecord is the largest encoded record, in bytes, that may travel on ps.> (tensors never do).
 const MaxRecord = 2048
 
+// MaxWindowBatches is the most batches of a window: with more, its commit record might exceed MaxRecord.
+const MaxWindowBatches = 256
+
 // Record is anything that travels on a subject. Its kind is the "kind" field of the encoded map.
 type Record interface{ Kind() string }
 
