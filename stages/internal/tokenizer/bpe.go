@@ -26,7 +26,11 @@ const (
 func pair(left, right int32) uint64 { return uint64(uint32(left))<<32 | uint64(uint32(right)) }
 
 func newBPE(m *bpeModel) (*bpe, error) {
-	b := &bpe{unk: dropped, fuse: m.FuseUnknown, merges: make(map[uint64]merge, len(m.Merges))}
+	pairs, err := m.merges()
+	if err != nil {
+		return nil, err
+	}
+	b := &bpe{unk: dropped, fuse: m.FuseUnknown, merges: make(map[uint64]merge, len(pairs))}
 	if m.Unknown != nil {
 		if id, ok := m.Vocab[*m.Unknown]; ok {
 			b.unk = id
@@ -38,7 +42,7 @@ func newBPE(m *bpeModel) (*bpe, error) {
 			b.byteID[i] = id
 		}
 	}
-	for rank, p := range m.Merges {
+	for rank, p := range pairs {
 		var ids [3]int32
 		for i, token := range []string{p[0], p[1], p[0] + p[1]} {
 			id, ok := m.Vocab[token]

@@ -37,7 +37,7 @@ type component struct {
 type bpeModel struct {
 	Type         string           `json:"type"`
 	Vocab        map[string]int32 `json:"vocab"`
-	Merges       []mergePair      `json:"merges"`
+	Merges       json.RawMessage  `json:"merges"`
 	IgnoreMerges bool             `json:"ignore_merges"`
 	Unknown      *string          `json:"unk_token"`
 	FuseUnknown  bool             `json:"fuse_unk"`
@@ -47,31 +47,30 @@ type bpeModel struct {
 	Suffix       string           `json:"end_of_word_suffix"`
 }
 
-// mergePair is one merge, written "a b" or ["a","b"].
-type mergePair [2]string
-
-func (p *mergePair) UnmarshalJSON(data []byte) error {
-	if len(data) > 0 && data[0] == '[' {
-		var pair []string
-		if err := json.Unmarshal(data, &pair); err != nil {
-			return err
+// merges decodes the pairs of tokens to merge, in order: each is written ["a","b"] or "a b".
+func (m *bpeModel) merges() ([][2]string, error) {
+	if len(m.Merges) == 0 {
+		return nil, nil
+	}
+	var pairs [][]string
+	if json.Unmarshal(m.Merges, &pairs) != nil {
+		var lines []string
+		if err := json.Unmarshal(m.Merges, &lines); err != nil {
+			return nil, fmt.Errorf("the model's merges are neither pairs nor lines: %w", err)
 		}
-		if len(pair) != 2 {
-			return fmt.Errorf("a merge has %d tokens, want 2: %s", len(pair), data)
+		pairs = make([][]string, len(lines))
+		for i, line := range lines {
+			pairs[i] = strings.Split(line, " ")
 		}
-		*p = mergePair(pair)
-		return nil
 	}
-	var line string
-	if err := json.Unmarshal(data, &line); err != nil {
-		return err
+	out := make([][2]string, len(pairs))
+	for i, p := range pairs {
+		if len(p) != 2 {
+			return nil, fmt.Errorf("merge %d is %q, want two tokens", i, p)
+		}
+		out[i] = [2]string(p)
 	}
-	left, right, ok := strings.Cut(line, " ")
-	if !ok || strings.Contains(right, " ") {
-		return fmt.Errorf("a merge is %q, want two tokens with one space between", line)
-	}
-	*p = mergePair{left, right}
-	return nil
+	return out, nil
 }
 
 // parseFile decodes tokenizer.json and refuses what would encode differently here.
