@@ -53,7 +53,7 @@ type Linear interface {
 	// Gemm: c = op(a)·op(b) + beta·c, op(x) = xᵀ where the flag is set. beta is 0 or 1; with 0, c is not read.
 	// c [M, N], op(a) [M, K], op(b) [K, N]. A linear layer y = x·Wᵀ is Gemm(y, x, W, false, true, 0).
 	Gemm(c, a, b Tensor, ta, tb bool, beta float32)
-	// SwiGLU: out = silu(gate)·up, all [T, I].
+	// SwiGLU: out = silu(gate)·up, all [T, I]; out may be gate.
 	SwiGLU(out, gate, up Tensor)
 	// SwiGLUBackward: dgate = dout·up·silu'(gate), dup = dout·silu(gate).
 	SwiGLUBackward(dgate, dup, dout, gate, up Tensor)

@@ -19,6 +19,10 @@ func linearCases() []Case {
 	all = append(all, each("SwiGLU", func(c *Call, d kernels.Device, r, n int) {
 		d.SwiGLU(c.Out("out", r, n), c.Wide(r, n), c.In(r, n))
 	})...)
+	all = append(all, each("SwiGLU", func(c *Call, d kernels.Device, r, n int) {
+		gate := c.InOut("gate", r, n)
+		d.SwiGLU(gate, gate, c.In(r, n))
+	})...)
 	all = append(all, each("SwiGLUBackward", func(c *Call, d kernels.Device, r, n int) {
 		d.SwiGLUBackward(c.Out("dgate", r, n), c.Out("dup", r, n), c.In(r, n), c.Wide(r, n), c.In(r, n))
 	})...)

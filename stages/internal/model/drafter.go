@@ -1,0 +1,55 @@
+package model
+
+import (
+	"fmt"
+
+	"penstock/kernels"
+	"penstock/schema/hf"
+)
+
+// Drafter is a DFlash drafter on a device. Embedding and head are the target's and frozen.
+type Drafter struct {
+	decoder
+	Vocabulary
+	Config  hf.DrafterConfig
+	Weights *Params
+	layers  []layer
+}
+
+// NewDrafter allocates a drafter and fills its weights from a source.
+func NewDrafter(dev kernels.Device, cfg hf.DrafterConfig, vocab Vocabulary, from Source) (*Drafter, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("drafter: %w", err)
+	}
+	if e := vocab.Embedding; e.Rows != cfg.VocabSize || e.Cols != cfg.HiddenSize {
+		return nil, fmt.Errorf("drafter: the target's embedding is %d×%d, the drafter's vocabulary and hidden size are %d and %d",
+			e.Rows, e.Cols, cfg.VocabSize, cfg.HiddenSize)
+	}
+	d := &Drafter{decoder: newDecoder(dev, cfg.Geometry), Vocabulary: vocab, Config: cfg, Weights: NewParams(dev, cfg.Shapes())}
+	d.layers = d.layersOf(d.Weights)
+	if err := d.Weights.Load(from); err != nil {
+		return nil, fmt.Errorf("drafter: %w", err)
+	}
+	return d, nil
+}
+
+// layersOf sorts a set of the drafter's shapes into layers.
+func (d *Drafter) layersOf(p *Params) []layer {
+	layers := make([]layer, d.Config.Layers)
+	for i := range layers {
+		layers[i] = newLayer(func(part hf.Part) kernels.Tensor { return p.Tensor(hf.LayerName(i, part)) })
+	}
+	return layers
+}
+
+// blockIDs is the input of each block: the anchor's token, then mask tokens.
+func (d *Drafter) blockIDs(anchors []int32) []int32 {
+	ids := make([]int32, 0, len(anchors)*d.Config.BlockSize)
+	for _, a := range anchors {
+		ids = append(ids, a)
+		for range d.Config.BlockSize - 1 {
+			ids = append(ids, int32(d.Config.MaskTokenID))
+		}
+	}
+	return ids
+}

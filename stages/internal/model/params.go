@@ -1,0 +1,97 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"penstock/kernels"
+	"penstock/schema/hf"
+)
+
+// paramAlign is the step, in elements, on which each tensor of a set begins: 256 bytes.
+const paramAlign = 64
+
+// Params is an ordered set of named tensors in one allocation: a drafter's weights, their gradients, or a moment.
+// Flat is all of it as one row, for what treats every element alike; the gaps between tensors stay zero.
+type Params struct {
+	Flat   kernels.Tensor
+	shapes []hf.Shape
+	views  []kernels.Tensor
+	dev    kernels.Device
+}
+
+// NewParams allocates zeroed tensors of the given shapes. A shape of one dimension is one row.
+func NewParams(dev kernels.Device, shapes []hf.Shape) *Params {
+	p := &Params{shapes: shapes, dev: dev}
+	starts, total := make([]int, len(shapes)), 0
+	for i, s := range shapes {
+		starts[i] = total
+		rows, cols := matrix(s.Dims)
+		total += (rows*cols + paramAlign - 1) / paramAlign * paramAlign
+	}
+	p.Flat = dev.Alloc(1, total)
+	column := p.Flat.Reshape(total, 1)
+	for i, s := range shapes {
+		rows, cols := matrix(s.Dims)
+		p.views = append(p.views, column.RowRange(starts[i], starts[i]+rows*cols).Reshape(rows, cols))
+	}
+	return p
+}
+
+// matrix returns the rows and columns of a tensor of one or two dimensions.
+func matrix(dims []int) (rows, cols int) {
+	if len(dims) == 1 {
+		return 1, dims[0]
+	}
+	return dims[0], dims[1]
+}
+
+// Like returns a zeroed set of the same shapes.
+func (p *Params) Like() *Params { return NewParams(p.dev, p.shapes) }
+
+// Len returns the number of tensors.
+func (p *Params) Len() int { return len(p.shapes) }
+
+// At returns the name and the tensor of entry i.
+func (p *Params) At(i int) (string, kernels.Tensor) { return p.shapes[i].Name, p.views[i] }
+
+// Tensor returns a tensor by name, or the nil tensor if there is none of that name.
+func (p *Params) Tensor(name string) kernels.Tensor {
+	i := slices.IndexFunc(p.shapes, func(s hf.Shape) bool { return s.Name == name })
+	if i < 0 {
+		return kernels.Tensor{}
+	}
+	return p.views[i]
+}
+
+// Zero sets every tensor to 0.
+func (p *Params) Zero() { p.dev.Zero(p.Flat) }
+
+// Add adds every tensor of q, which has the same shapes.
+func (p *Params) Add(q *Params) { p.dev.Add(p.Flat, q.Flat) }
+
+// Read returns a copy of one tensor on the host.
+func (p *Params) Read(name string) ([]float32, error) {
+	t := p.Tensor(name)
+	if t.IsNil() {
+		return nil, fmt.Errorf("no parameter %q", name)
+	}
+	v := make([]float32, t.Len())
+	p.dev.Download(v, t)
+	return v, p.dev.Sync()
+}
+
+// Load fills every tensor from a source.
+func (p *Params) Load(from Source) error {
+	for i, s := range p.shapes {
+		v, err := from(s)
+		if err != nil {
+			return err
+		}
+		if len(v) != p.views[i].Len() {
+			return fmt.Errorf("tensor %q: %d elements, want %v", s.Name, len(v), s.Dims)
+		}
+		p.dev.Upload(p.views[i], v)
+	}
+	return p.dev.Sync()
+}

@@ -1,0 +1,139 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"penstock/kernels"
+	"penstock/schema/hf"
+)
+
+// mlpRows bounds the scratch memory of the feed-forward part: longer inputs go through in pieces.
+const mlpRows = 8192
+
+// Vocabulary is the target's embedding and head, both [V, H]; they may be one tensor. The drafter shares them.
+type Vocabulary struct{ Embedding, Head kernels.Tensor }
+
+// Target is the frozen decoder, or the first layers of it, on a device.
+type Target struct {
+	decoder
+	Vocabulary
+	layers []layer
+	norm   kernels.Tensor
+}
+
+// LoadTarget uploads the first n layers of t; Session needs all t.Layers of them.
+func LoadTarget(dev kernels.Device, t *hf.Target, n int) (*Target, error) {
+	return NewTarget(dev, t, n, Files(t))
+}
+
+// NewTarget builds the first n layers of a decoder shaped like t from a source; t need not have files.
+func NewTarget(dev kernels.Device, t *hf.Target, n int, from Source) (*Target, error) {
+	if n < 1 || n > t.Layers {
+		return nil, fmt.Errorf("%d layers of a target that has %d", n, t.Layers)
+	}
+	m := &Target{decoder: newDecoder(dev, t.Geometry)}
+	up := newUploader(dev, t.Shapes(), from)
+	m.Vocabulary = up.vocabulary(t.TieEmbeddings)
+	for i := range n {
+		m.layers = append(m.layers, newLayer(func(p hf.Part) kernels.Tensor { return up.tensor("model." + hf.LayerName(i, p)) }))
+	}
+	m.norm = up.tensor("model." + hf.FinalNorm)
+	return m, up.finish()
+}
+
+// LoadVocabulary uploads only what a drafter needs of its target.
+func LoadVocabulary(dev kernels.Device, t *hf.Target) (Vocabulary, error) {
+	up := newUploader(dev, t.Shapes(), Files(t))
+	return up.vocabulary(t.TieEmbeddings), up.finish()
+}
+
+// Forward runs packed documents, document i being tokens [offsets[i], offsets[i+1]), each with positions from 0, and
+// writes the output of layer taps[k] into columns [k·H, (k+1)·H) of out [T, K·H]. It ends after the last tap.
+// Taps ascend.
+func (m *Target) Forward(ids, offsets []int32, taps []int, out kernels.Tensor) error {
+	if err := m.checkTaps(taps); err != nil {
+		return err
+	}
+	if err := checkOffsets(offsets, len(ids)); err != nil {
+		return err
+	}
+	if err := m.checkIDs(ids); err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	m.arena.Reset()
+	p := pass{pos: m.dev.Index(positions(offsets)), heads: m.heads(0)}
+	for i := range len(offsets) - 1 {
+		lo, hi := offsets[i], offsets[i+1]
+		p.segs = append(p.segs, kernels.Segment{Q0: lo, Q1: hi, K0: lo, K1: hi})
+	}
+	x := m.embed(ids)
+	for i, l := range m.layers[:taps[len(taps)-1]+1] {
+		mark := m.arena.Mark()
+		k, v := m.arena.Get(x.Rows, m.geo.KVSize()), m.arena.Get(x.Rows, m.geo.KVSize())
+		m.layer(l, x, cache{k: k, v: v, newK: k, newV: v}, p)
+		m.arena.Release(mark)
+		if at := slices.Index(taps, i); at >= 0 {
+			m.dev.CopyCols(out, at*m.geo.HiddenSize, x)
+		}
+	}
+	return nil
+}
+
+// pass is what all layers of one call share.
+type pass struct {
+	pos   kernels.Index
+	segs  []kernels.Segment
+	heads kernels.Heads
+}
+
+// cache is one layer's keys and values: all that the queries may see, and the rows of the new tokens among them.
+type cache struct{ k, v, newK, newV kernels.Tensor }
+
+func (m *Target) embed(ids []int32) kernels.Tensor {
+	x := m.arena.Get(len(ids), m.geo.HiddenSize)
+	m.dev.Gather(x, m.Embedding, m.dev.Index(ids))
+	return x
+}
+
+// layer runs one layer on x [T, H] in place.
+func (m *Target) layer(l layer, x kernels.Tensor, c cache, p pass) {
+	u := m.normed(x, l.inputNorm, kernels.Tensor{})
+	q, o := m.arena.Get(x.Rows, m.geo.QSize()), m.arena.Get(x.Rows, m.geo.QSize())
+	m.linear(q, u, l.q, l.qBias)
+	m.linear(c.newK, u, l.k, l.kBias)
+	m.linear(c.newV, u, l.v, l.vBias)
+	m.dev.HeadNormRope(q, q, l.qNorm, kernels.Tensor{}, m.geo.Heads, p.pos, m.rope, m.eps())
+	m.dev.HeadNormRope(c.newK, c.newK, l.kNorm, kernels.Tensor{}, m.geo.KVHeads, p.pos, m.rope, m.eps())
+	m.dev.CausalAttention(o, q, c.k, c.v, p.segs, p.heads)
+	m.residual(x, o, l.o, l.oBias)
+
+	rows := min(x.Rows, mlpRows)
+	gate, up := m.arena.Get(rows, m.geo.IntermediateSize), m.arena.Get(rows, m.geo.IntermediateSize)
+	m.dev.RMSNorm(u, x, l.postNorm, kernels.Tensor{}, m.eps())
+	for lo := 0; lo < x.Rows; lo += mlpRows {
+		hi := min(lo+mlpRows, x.Rows)
+		g, w, y := gate.RowRange(0, hi-lo), up.RowRange(0, hi-lo), u.RowRange(lo, hi)
+		m.linear(g, y, l.gate, kernels.Tensor{})
+		m.linear(w, y, l.up, kernels.Tensor{})
+		m.dev.SwiGLU(g, g, w)
+		m.residual(x.RowRange(lo, hi), g, l.down, kernels.Tensor{})
+	}
+}
+
+func (m *Target) checkTaps(taps []int) error {
+	if len(taps) == 0 {
+		return fmt.Errorf("no taps")
+	}
+	for i, t := range taps {
+		if t < 0 || t >= len(m.layers) || i > 0 && t <= taps[i-1] {
+			return fmt.Errorf("taps %v: want ascending layers below %d", taps, len(m.layers))
+		}
+	}
+	return nil
+}
+
+func (m *Target) checkIDs(ids []int32) error { return checkIDs(ids, m.geo.VocabSize) }
