@@ -26,10 +26,17 @@ func Dense(rows, cols int, v []float32) Matrix {
 	return Matrix{Rows: rows, Cols: cols, Stride: cols, Data: v}
 }
 
-// Rows returns rows [lo, hi) of m, sharing its memory.
+// RowRange returns rows [lo, hi) of m, sharing its memory.
 func (m Matrix) RowRange(lo, hi int) Matrix {
 	m.Data = m.Data[min(lo*m.Stride, len(m.Data)):]
 	m.Rows = hi - lo
+	return m
+}
+
+// ColRange returns columns [lo, hi) of m, sharing its memory.
+func (m Matrix) ColRange(lo, hi int) Matrix {
+	m.Data = m.Data[min(lo, len(m.Data)):]
+	m.Cols = hi - lo
 	return m
 }
 

@@ -5,7 +5,10 @@ import "golang.org/x/sys/cpu"
 // kernels returns those that the processor and the operating system support. The cpu package reports a vector
 // extension only if the system saves its registers.
 func kernels() []kernel {
-	avx2 := kernel{name: "avx2", mr: 6, nr: 16, tile: tileAVX2, transpose: transposeAVX2, dots: dotsAVX2}
+	avx2 := kernel{
+		name: "avx2", mr: 6, nr: 16, tile: tileAVX2,
+		copy6: copy6AVX2, copy16: copy16AVX2, transpose: transposeAVX2, dots: dotsAVX2,
+	}
 	avx512 := avx2
 	avx512.name, avx512.mr, avx512.nr, avx512.tile = "avx512", 12, 32, tileAVX512
 	var ks []kernel
@@ -29,3 +32,9 @@ func transposeAVX2(blocks int, dst *float32, ldd int, src *float32, lds int)
 
 //go:noescape
 func dotsAVX2(k int, w *float32, ldw int, x, out *float32)
+
+//go:noescape
+func copy6AVX2(k int, dst *float32, ldd int, src *float32, lds int)
+
+//go:noescape
+func copy16AVX2(k int, dst *float32, ldd int, src *float32, lds int)

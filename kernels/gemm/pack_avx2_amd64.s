@@ -64,3 +64,50 @@ loop:
 	JNZ  loop
 	VZEROUPPER
 	RET
+
+// func copy6AVX2(k int, dst *float32, ldd int, src *float32, lds int)
+//
+// dst [k, 6] = src [k, 6].
+TEXT ·copy6AVX2(SB), NOSPLIT, $0-40
+	MOVQ k+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ ldd+16(FP), R8
+	MOVQ src+24(FP), SI
+	MOVQ lds+32(FP), R9
+	SHLQ $2, R8
+	SHLQ $2, R9
+
+loop:
+	VMOVUPS (SI), X0
+	MOVQ    16(SI), AX
+	VMOVUPS X0, (DI)
+	MOVQ    AX, 16(DI)
+	ADDQ    R9, SI
+	ADDQ    R8, DI
+	DECQ    CX
+	JNZ     loop
+	RET
+
+// func copy16AVX2(k int, dst *float32, ldd int, src *float32, lds int)
+//
+// dst [k, 16] = src [k, 16].
+TEXT ·copy16AVX2(SB), NOSPLIT, $0-40
+	MOVQ k+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ ldd+16(FP), R8
+	MOVQ src+24(FP), SI
+	MOVQ lds+32(FP), R9
+	SHLQ $2, R8
+	SHLQ $2, R9
+
+loop:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	ADDQ    R9, SI
+	ADDQ    R8, DI
+	DECQ    CX
+	JNZ     loop
+	VZEROUPPER
+	RET
