@@ -87,9 +87,13 @@ func (t *Template) Fingerprint() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
+// lineEnds makes every line end a newline, as Jinja does with template text.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
+// compile compiles a template. As in Jinja's default, one newline at its end is not part of it.
 func compile(source string) (t *jinja.Template, err error) {
 	defer recovered(&err, "compile")
-	t, err = jinja.Compile(source)
+	t, err = jinja.Compile(strings.TrimSuffix(lineEnds.Replace(source), "\n"))
 	if err != nil {
 		return nil, fmt.Errorf("compile: %w", err)
 	}
