@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"penstock/schema"
+	"penstock/stages/internal/account"
 )
 
 var t0 = time.Unix(1_700_000_000, 0)
@@ -40,6 +41,19 @@ func TestRates(t *testing.T) {
 	}
 	if later := tr.View(t0.Add(35 * time.Second)); math.Abs(v.SecondsLeft-later.SecondsLeft-5) > 1e-6 {
 		t.Errorf("time left does not run between windows: %v then %v", v.SecondsLeft, later.SecondsLeft)
+	}
+}
+
+func TestAverageRatesFromOneLook(t *testing.T) {
+	tr := NewTracker()
+	tr.Apply(progress(1, 50, 0))
+	tr.Apply(schema.StageState{
+		Instance: "draft-1", Stage: "draft", Tokens: 30_000,
+		Seconds: map[string]float64{account.Starting: 7, account.Compute: 8, account.NoInput: 2},
+	})
+	v := tr.View(t0)
+	if v.TokensPerS != 3000 || v.SlotsPerS != 30 || math.Abs(v.SecondsLeft-50.0/3) > 1e-9 {
+		t.Errorf("%v tokens/s, %v slots/s, %v s left; want 3000, 30, 16.7", v.TokensPerS, v.SlotsPerS, v.SecondsLeft)
 	}
 }
 

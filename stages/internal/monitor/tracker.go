@@ -131,6 +131,9 @@ func (t *Tracker) View(now time.Time) View {
 			v.SecondsLeft = max(0, left-now.Sub(last.at).Seconds())
 		}
 	}
+	if v.TokensPerS == 0 {
+		t.averageRates(&v, now)
+	}
 	for _, b := range t.buckets {
 		v.Buckets = append(v.Buckets, Bucket{b.Bucket, b.Credit, b.Floor, b.Ceiling, -1, b.Published, b.Remaining})
 	}
@@ -148,6 +151,29 @@ func (t *Tracker) View(now time.Time) View {
 		return natural(a.Instance, b.Instance)
 	})
 	return v
+}
+
+// averageRates sets the speeds from the trainers' own accounts, for a tracker that has seen one progress record only.
+func (t *Tracker) averageRates(v *View, now time.Time) {
+	for _, s := range t.stages {
+		if s.Stage != "draft" {
+			continue
+		}
+		seconds := -s.Seconds[account.Starting]
+		for _, x := range s.Seconds {
+			seconds += x
+		}
+		if seconds > 0 {
+			v.TokensPerS += float64(s.Tokens) / seconds
+		}
+	}
+	if v.TokensPerS == 0 || v.Tokens == 0 || v.Windows == 0 {
+		v.TokensPerS = 0
+		return
+	}
+	v.SlotsPerS = v.TokensPerS * float64(v.Slots) / float64(v.Tokens)
+	left := float64(v.Total-min(v.Total, v.Windows)) * float64(v.Tokens) / float64(v.Windows) / v.TokensPerS
+	v.SecondsLeft = max(0, left-now.Sub(time.Unix(0, t.progress.At)).Seconds())
 }
 
 // Fill sets the open roots per bucket from what the broker's consumers say.

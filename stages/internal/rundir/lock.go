@@ -3,7 +3,10 @@ package rundir
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -11,6 +14,10 @@ import (
 
 // ErrLocked says that a living process holds the lock that was asked for.
 var ErrLocked = errors.New("locked")
+
+// wholeFile asks for a write lock that belongs to the open file: it ends when the file is closed, at the process's
+// death at the latest, and others can ask who holds it without taking it.
+var wholeFile = unix.Flock_t{Type: unix.F_WRLCK, Whence: unix.SEEK_SET}
 
 // Lock is a held lock. The kernel drops it when the process ends, however it ends.
 type Lock struct{ file *os.File }
@@ -33,14 +40,66 @@ func (d *Dir) LockInstance(instance string) (*Lock, error) {
 	return l, err
 }
 
+// Holder is a living process that holds one of the run's locks.
+type Holder struct {
+	Name string // of the instance, or "up"
+	PID  int    // 0 where it could not be read
+}
+
+// Holders returns who holds the run and its instances' names now.
+func (d *Dir) Holders() ([]Holder, error) {
+	paths, err := filepath.Glob(d.join("locks", "*"))
+	if err != nil {
+		return nil, fmt.Errorf("look for lock holders: %w", err)
+	}
+	var hs []Holder
+	for _, path := range append([]string{d.join("lock")}, paths...) {
+		held, pid, err := probe(path)
+		if err != nil {
+			return nil, err
+		}
+		if held {
+			name := filepath.Base(path)
+			if name == "lock" {
+				name = "up"
+			}
+			hs = append(hs, Holder{name, pid})
+		}
+	}
+	return hs, nil
+}
+
+// probe says whether the lock at path is held, and by whom.
+func probe(path string) (held bool, pid int, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, 0, nil
+	}
+	if err != nil {
+		return false, 0, fmt.Errorf("open lock: %w", err)
+	}
+	defer f.Close()
+	l := wholeFile
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &l); err != nil {
+		return false, 0, fmt.Errorf("lock %q: %w", path, err)
+	}
+	if l.Type == unix.F_UNLCK {
+		return false, 0, nil
+	}
+	b, _ := os.ReadFile(path)
+	pid, _ = strconv.Atoi(strings.TrimSpace(string(b)))
+	return true, pid, nil
+}
+
 // take locks the file at path and leaves the process id in it; holder is the id found there otherwise.
 func take(path string) (l *Lock, holder string, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, "", fmt.Errorf("open lock: %w", err)
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	want := wholeFile
+	err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &want)
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
 		b, _ := os.ReadFile(path)
 		f.Close()
 		if holder = strings.TrimSpace(string(b)); holder == "" {

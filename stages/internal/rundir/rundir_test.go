@@ -174,8 +174,14 @@ func TestLocksHoldAcrossProcesses(t *testing.T) {
 	if out, err := other(); err == nil || !strings.Contains(out, `"target-1"`) {
 		t.Fatalf("second process took the instance lock: %q", out)
 	}
+	if hs, err := d.Holders(); err != nil || len(hs) != 1 || hs[0] != (Holder{"target-1", os.Getpid()}) {
+		t.Fatalf("holders = %v, %v", hs, err)
+	}
 	if err := inst.Release(); err != nil {
 		t.Fatal(err)
+	}
+	if hs, err := d.Holders(); err != nil || len(hs) != 0 {
+		t.Fatalf("holders = %v, %v; want none", hs, err)
 	}
 	if out, err := other(); err != nil {
 		t.Fatalf("locks not free after release: %v %q", err, out)

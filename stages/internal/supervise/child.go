@@ -109,13 +109,14 @@ func (c *child) tail() []string {
 
 // Exit says how a process ended.
 type Exit struct {
-	Name   string
-	PID    int
-	Code   int            // exit code, -1 after a signal
-	Signal syscall.Signal // that ended it, 0 if none did
-	Uptime time.Duration
-	Log    string
-	Tail   []string // last lines of its log, oldest first
+	Name    string
+	PID     int
+	Code    int            // exit code, -1 after a signal
+	Signal  syscall.Signal // that ended it, 0 if none did
+	Uptime  time.Duration
+	Stopped bool // Stop had asked it to end
+	Log     string
+	Tail    []string // last lines of its log, oldest first
 }
 
 // Status says how the process ended, in words.

@@ -56,6 +56,7 @@ func (k *keeper) keep(c *child) {
 		k.deaths++
 		deaths := k.deaths
 		k.mu.Unlock()
+		exit.Stopped = stopping
 
 		k.s.running(k.p.Name, 0)
 		if k.s.o.OnExit != nil {

@@ -53,7 +53,7 @@ func play(words []string) {
 			os.Exit(0)
 		case "hang":
 			fmt.Println("hanging")
-			select {}
+			time.Sleep(time.Hour)
 		case "supervise": // runs a hanging child of its own and says its process id
 			s := New(Options{PIDs: func(pids map[string]int) error {
 				_, err := fmt.Println(pids["grandchild"])
@@ -62,7 +62,7 @@ func play(words []string) {
 			if err := s.Start(script("grandchild", words[i+1], "hang")); err != nil {
 				panic(err)
 			}
-			select {}
+			time.Sleep(time.Hour)
 		}
 	}
 }
