@@ -45,26 +45,24 @@ func (l *Lineage) Apply(rec schema.Record, seq uint64) bool {
 		*l = Lineage{Gen: r.Gen, Start: r.Start, Next: r.Start}
 		return true
 	case schema.Claim:
-		l.update(r.Batch, func(s *Status) {
+		l.update(r.Batch, seq, func(s *Status) {
 			if s.State <= Claimed {
 				s.State, s.Rank, s.Owner, s.Epoch = Claimed, r.Rank, r.Incarnation, r.RankEpoch
 			}
-			s.Seq = seq
 		})
 	case schema.Added:
-		l.update(r.Batch, func(s *Status) {
+		l.update(r.Batch, seq, func(s *Status) {
 			if s.State != Dead {
 				s.State, s.Rank, s.Owner, s.Epoch = Added, r.Rank, r.Incarnation, r.RankEpoch
 			}
-			s.Seq = seq
 		})
 	case schema.Suspect:
-		l.update(r.Batch, func(s *Status) {
+		l.update(r.Batch, seq, func(s *Status) {
 			s.Suspects++
-			s.From, s.Seq = r.From, seq
+			s.From = r.From
 		})
 	case schema.Dead:
-		l.update(r.Batch, func(s *Status) { s.State, s.Seq = Dead, seq })
+		l.update(r.Batch, seq, func(s *Status) { s.State = Dead })
 	case schema.RankEpoch:
 		if r.Gen == l.Gen && r.RankEpoch > l.Epoch {
 			l.Epoch = r.RankEpoch
@@ -115,7 +113,8 @@ func (l *Lineage) Complete(window uint32, planned []uint32) (added, dead []uint3
 	return added, dead, true
 }
 
-func (l *Lineage) update(b schema.Batch, f func(*Status)) {
+// update changes a batch's status once per ledger sequence, so that an entry may be applied again.
+func (l *Lineage) update(b schema.Batch, seq uint64, f func(*Status)) {
 	if l.Stale(b) {
 		return
 	}
@@ -128,7 +127,11 @@ func (l *Lineage) update(b schema.Batch, f func(*Status)) {
 		l.open[b.Window] = w
 	}
 	s := w[b.Index]
+	if seq <= s.Seq {
+		return
+	}
 	f(&s)
+	s.Seq = seq
 	w[b.Index] = s
 }
 

@@ -1,0 +1,187 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	minWait    = 2 * time.Millisecond
+	maxWait    = 64 * time.Millisecond
+	tryTimeout = 2 * time.Second // one request to a server that is there
+	dialWait   = 250 * time.Millisecond
+)
+
+// Options of a connection. The zero value is usable.
+type Options struct {
+	// OnError is told what cannot be returned to a caller: a lost connection, a request that is being retried, a
+	// record that was terminated because it does not decode. It must not block.
+	OnError func(error)
+	// Inject adds headers, such as a trace context, to every published record.
+	Inject func(ctx context.Context, header map[string][]string)
+	// Fault, for tests, decides what becomes of each operation.
+	Fault Fault
+}
+
+// Conn is one client's connection to a NATS server with JetStream, the embedded one or any other. It is safe for
+// concurrent use and reconnects for as long as it is open.
+type Conn struct {
+	nc   *nats.Conn
+	js   jetstream.JetStream
+	url  string
+	opts Options
+
+	mu      sync.Mutex
+	session context.Context // ends when the present connection to a server breaks
+	end     context.CancelFunc
+	closed  chan struct{}
+}
+
+// Dial connects as name, which also prefixes the inboxes. A server that is not there yet is waited for until ctx
+// ends, with each new reason reported to OnError; one that refuses the client or lacks JetStream is an error at once.
+func Dial(ctx context.Context, url, name string, opts Options) (*Conn, error) {
+	if err := checkToken("client name", name); err != nil {
+		return nil, err
+	}
+	if opts.OnError == nil {
+		opts.OnError = func(error) {}
+	}
+	c := &Conn{url: url, opts: opts, closed: make(chan struct{})}
+	c.begin()
+	last := ""
+	for {
+		nc, err := nats.Connect(url, c.natsOptions(name)...)
+		if err == nil {
+			c.nc = nc
+			break
+		}
+		err = fmt.Errorf("connect to broker %s: %w", url, err)
+		if !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrTimeout) {
+			return nil, err
+		}
+		if err.Error() != last {
+			last = err.Error()
+			opts.OnError(err)
+		}
+		if sleep(ctx, dialWait) != nil {
+			return nil, fmt.Errorf("%w (waited until: %w)", err, context.Cause(ctx))
+		}
+	}
+	js, err := jetstream.New(c.nc)
+	if err == nil {
+		c.js = js
+		err = c.retry(ctx, "ask for JetStream", func(ctx context.Context) error {
+			_, err := js.AccountInfo(ctx)
+			return err
+		})
+	}
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("broker %s: %w (a nats-server needs -js)", url, err)
+	}
+	return c, nil
+}
+
+func (c *Conn) natsOptions(name string) []nats.Option {
+	return []nats.Option{
+		nats.Name(name), nats.CustomInboxPrefix("_INBOX_" + name), nats.Timeout(tryTimeout),
+		nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond), nats.ReconnectJitter(20*time.Millisecond, 20*time.Millisecond),
+		// A request of a broken connection must fail and be tried again: sent later, its answer would reach nobody.
+		nats.ReconnectBufSize(-1),
+		nats.PingInterval(10 * time.Second),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			c.endSession()
+			if err != nil {
+				c.opts.OnError(fmt.Errorf("connection to broker %s lost: %w", c.url, err))
+			}
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) { c.begin() }),
+		nats.ClosedHandler(func(*nats.Conn) { c.endSession(); close(c.closed) }),
+		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			if sub != nil {
+				err = fmt.Errorf("subscription %s: %w", sub.Subject, err)
+			}
+			c.opts.OnError(fmt.Errorf("broker %s: %w", c.url, err))
+		}),
+	}
+}
+
+// URL returns the address that was dialled.
+func (c *Conn) URL() string { return c.url }
+
+// Connected reports whether a server answers now.
+func (c *Conn) Connected() bool { return c.nc.IsConnected() }
+
+// Close ends the connection and its callbacks. Pulls that are still open end with ErrClosed.
+func (c *Conn) Close() {
+	c.nc.Close()
+	<-c.closed
+}
+
+func (c *Conn) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.end != nil {
+		c.end()
+	}
+	c.session, c.end = context.WithCancel(context.Background())
+}
+
+func (c *Conn) endSession() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end()
+}
+
+func (c *Conn) current() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session
+}
+
+// retry calls try until it succeeds, fails for good or ctx ends. One try ends when the connection breaks, so that
+// its successor starts with the next connection. The first transient failure is reported.
+func (c *Conn) retry(ctx context.Context, what string, try func(context.Context) error) error {
+	for wait, told := minWait, false; ; wait = min(2*wait, maxWait) {
+		one, cancel := context.WithTimeout(ctx, tryTimeout)
+		stop := context.AfterFunc(c.current(), cancel)
+		err := try(one)
+		stop()
+		cancel()
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, nats.ErrConnectionClosed):
+			return fmt.Errorf("%s: %w", what, ErrClosed)
+		case !isTransient(err):
+			return fmt.Errorf("%s: %w", what, err)
+		case ctx.Err() != nil:
+			return fmt.Errorf("%s: %w (last: %v)", what, context.Cause(ctx), err)
+		}
+		if !told {
+			told = true
+			c.opts.OnError(fmt.Errorf("%s: %w; trying again", what, err))
+		}
+		if sleep(ctx, wait) != nil {
+			return fmt.Errorf("%s: %w (last: %v)", what, context.Cause(ctx), err)
+		}
+	}
+}
+
+// sleep waits for d or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

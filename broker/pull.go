@@ -1,0 +1,269 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	parkFor  = 10 * time.Second // how long a request waits on the server before it is renewed
+	parkLate = 2 * time.Second  // how much later its end may be announced
+	silence  = 4 * time.Millisecond
+)
+
+// pull asks one consumer for messages over an inbox that outlives a call. So an answer that comes after its caller
+// gave up is not dropped, which would leak it until AckWait ends: the next call returns it, or close hands it back.
+// One request is outstanding at a time. One goroutine uses it; close comes after the last call has returned.
+type pull struct {
+	c                *Conn
+	stream, consumer string
+	batch            int
+	subject          string
+
+	inbox   string
+	sub     *nats.Subscription
+	msgs    chan *nats.Msg
+	drained chan struct{}
+
+	mu      sync.Mutex
+	serial  int             // of the latest request, the last token of its reply subject
+	left    int             // messages that the latest request may still bring
+	until   time.Time       // when the server ends it, if it is parked
+	session context.Context // that it was sent in
+	spent   bool            // the consumer's limit was reached when last asked
+}
+
+func newPull(c *Conn, stream, consumer string, batch int) (*pull, error) {
+	p := &pull{
+		c: c, stream: stream, consumer: consumer, batch: batch,
+		subject: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer,
+	}
+	return p, p.listen()
+}
+
+func (p *pull) listen() error {
+	p.inbox = p.c.nc.NewInbox() + "."
+	p.msgs, p.drained = make(chan *nats.Msg, 4*p.batch+16), make(chan struct{})
+	sub, err := p.c.nc.ChanSubscribe(p.inbox+"*", p.msgs)
+	if err != nil {
+		return p.wrap(err)
+	}
+	var once sync.Once
+	done := p.drained
+	sub.SetClosedHandler(func(string) { once.Do(func() { close(done) }) })
+	p.sub = sub
+	return nil
+}
+
+// request asks for up to p.batch messages that are there now, or that come while the request is parked.
+func (p *pull) request(park time.Duration, noWait bool) error {
+	p.serial++
+	p.left, p.session, p.until = p.batch, p.c.current(), time.Now().Add(park)
+	body, err := json.Marshal(struct {
+		Batch   int           `json:"batch"`
+		NoWait  bool          `json:"no_wait,omitempty"`
+		Expires time.Duration `json:"expires,omitempty"`
+	}{p.batch, noWait, park})
+	if err == nil {
+		err = p.c.nc.PublishRequest(p.subject, p.inbox+strconv.Itoa(p.serial), body)
+	}
+	if err != nil {
+		p.left = 0
+	}
+	return err
+}
+
+// take returns one message if there is one now, else ErrEmpty. A consumer with messages whose limit is reached
+// does not answer a request that does not wait, but parks it until the limit gives, when nobody may want the message
+// any more. So after a silence the request is withdrawn, and as long as the limit stays reached the following ones
+// are parked for a moment, which the server ends itself.
+func (p *pull) take(ctx context.Context) (*nats.Msg, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left == 0 || p.session.Err() != nil {
+		park := time.Duration(0)
+		if p.spent {
+			park = silence
+		}
+		if err := p.request(park, !p.spent); err != nil {
+			return nil, p.wrap(err)
+		}
+	}
+	patience := tryTimeout
+	if !p.spent {
+		patience = silence
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		select {
+		case m := <-p.msgs:
+			if isDelivery(m) {
+				p.left, p.spent = max(0, p.left-1), false
+				return m, nil
+			}
+			if err := p.status(ctx, m); err != nil {
+				return nil, err
+			}
+			if p.left == 0 {
+				return nil, ErrEmpty
+			}
+		case <-p.session.Done():
+			return nil, p.wrap(nats.ErrDisconnected)
+		case <-late.C:
+			return p.withdraw(ctx)
+		case <-p.drained:
+			return nil, p.wrap(ErrClosed)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// withdraw ends the outstanding request: the server drops it when nobody listens to its inbox. A message that was
+// on its way is returned.
+func (p *pull) withdraw(ctx context.Context) (*nats.Msg, error) {
+	msgs := p.msgs
+	if err := p.drain(ctx); err != nil {
+		return nil, err
+	}
+	p.left, p.spent = 0, true
+	if err := p.listen(); err != nil {
+		return nil, err
+	}
+	for {
+		select {
+		case m := <-msgs:
+			if isDelivery(m) {
+				p.spent = false
+				return m, nil
+			}
+		default:
+			return nil, ErrEmpty
+		}
+	}
+}
+
+// drain stops listening; what the server has sent before it knows is in p.msgs afterwards.
+func (p *pull) drain(ctx context.Context) error {
+	if p.c.Connected() {
+		_ = p.sub.Drain() // fails only if the subscription is closed already
+	} else {
+		_ = p.sub.Unsubscribe() // the server forgot us with the connection
+	}
+	select {
+	case <-p.drained:
+		return nil
+	case <-ctx.Done():
+		return p.wrap(context.Cause(ctx))
+	}
+}
+
+// next waits for a message until ctx ends, through lost connections and restarts of the server.
+func (p *pull) next(ctx context.Context) (*nats.Msg, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	late := time.NewTimer(time.Until(p.until) + parkLate)
+	defer late.Stop()
+	for wait := minWait; ; {
+		if p.left == 0 || p.session.Err() != nil {
+			if err := p.request(parkFor, false); errors.Is(err, nats.ErrConnectionClosed) {
+				return nil, p.wrap(ErrClosed)
+			} else if err != nil || p.session.Err() != nil { // not connected now
+				if sleep(ctx, wait) != nil {
+					return nil, context.Cause(ctx)
+				}
+				wait = min(2*wait, maxWait)
+				continue
+			}
+			late.Reset(parkFor + parkLate)
+		}
+		select {
+		case m := <-p.msgs:
+			if isDelivery(m) {
+				p.left = max(0, p.left-1)
+				return m, nil
+			}
+			if err := p.status(ctx, m); err != nil {
+				return nil, err
+			}
+		case <-p.session.Done():
+		case <-late.C:
+			p.left = 0
+			if err := p.exists(ctx); err != nil {
+				return nil, err
+			}
+		case <-p.drained:
+			return nil, p.wrap(ErrClosed)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func isDelivery(m *nats.Msg) bool { return m.Reply != "" && m.Header.Get("Status") == "" }
+
+// status reads what the server says instead of a message: the latest request is over, or the consumer is.
+func (p *pull) status(ctx context.Context, m *nats.Msg) error {
+	if m.Subject != p.inbox+strconv.Itoa(p.serial) {
+		return nil // the end of an earlier request
+	}
+	code, text := m.Header.Get("Status"), m.Header.Get("Description")
+	switch code {
+	case "100": // idle
+		return nil
+	case "404", "408": // nothing there; time is up
+		p.left = 0
+		return nil
+	case "503": // nobody listens: the server is starting, or the consumer is gone
+		p.left = 0
+		if err := p.exists(ctx); err != nil {
+			return err
+		}
+		return sleep(ctx, minWait)
+	case "409":
+		p.left = 0
+		switch {
+		case strings.Contains(text, "Consumer Deleted"):
+			return p.wrap(ErrGone)
+		case strings.Contains(text, "MaxWaiting"), strings.Contains(text, "Shutdown"), strings.Contains(text, "Leadership"):
+			return sleep(ctx, maxWait)
+		}
+	}
+	return p.wrap(fmt.Errorf("server answers %s %s", code, text))
+}
+
+// exists returns ErrGone if the server knows the consumer no longer.
+func (p *pull) exists(ctx context.Context) error {
+	_, err := p.c.consumerInfo(ctx, p.stream, p.consumer)
+	return err
+}
+
+func (p *pull) wrap(err error) error { return fmt.Errorf("pull from %s: %w", p.consumer, err) }
+
+// close ends the pull. What arrived and was not returned is handed to back.
+func (p *pull) close(ctx context.Context, back func(*nats.Msg)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.drain(ctx); err != nil {
+		return err
+	}
+	for {
+		select {
+		case m := <-p.msgs:
+			if isDelivery(m) {
+				back(m)
+			}
+		default:
+			return nil
+		}
+	}
+}
