@@ -1,0 +1,79 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"penstock/broker"
+	"penstock/broker/policy"
+)
+
+// Follower keeps the lineage as the ledger tells it. It is safe for concurrent use.
+type Follower struct {
+	mu      sync.Mutex
+	lineage policy.Lineage
+	changed chan struct{}
+}
+
+// NewFollower returns a follower that has read nothing.
+func NewFollower() *Follower { return &Follower{changed: make(chan struct{})} }
+
+func (f *Follower) run(ctx context.Context, conn *broker.Conn) error {
+	return conn.Ledger().Follow(ctx, broker.LedgerAll, 0, func(e broker.Entry) error {
+		f.Apply(e)
+		return nil
+	})
+}
+
+// Apply folds one entry in. A process that wrote an entry itself may apply it before the stream brings it.
+func (f *Follower) Apply(e broker.Entry) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lineage.Apply(e.Record, e.Seq)
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// View calls look with the lineage, which it must not keep.
+func (f *Follower) View(look func(l *policy.Lineage)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	look(&f.lineage)
+}
+
+// Changed returns a channel that closes with the next entry.
+func (f *Follower) Changed() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.changed
+}
+
+// Front returns the generation in force and the first window that has not committed.
+func (f *Follower) Front() (gen, next uint32) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lineage.Gen, f.lineage.Next
+}
+
+// Wait returns once cond holds. It is checked after each entry, under the follower's lock.
+func (f *Follower) Wait(ctx context.Context, cond func(l *policy.Lineage) bool) error {
+	for {
+		f.mu.Lock()
+		ok, changed := cond(&f.lineage), f.changed
+		f.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Superseded is the cause with which the context of a generation ends when a later one opens.
+type Superseded struct{ By uint32 }
+
+func (s Superseded) Error() string { return fmt.Sprintf("generation %d has opened", s.By) }

@@ -1,0 +1,63 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"penstock/broker"
+	"penstock/broker/policy"
+)
+
+// Generations calls body for the generation in force and again for each later one. The context of a call ends, with
+// cause Superseded, when a later generation opens. It returns when body returns nil, or fails for another reason.
+func (w *Worker) Generations(ctx context.Context, body func(ctx context.Context, gen uint32) error) error {
+	for last := uint32(0); ; {
+		w.Status.Wait("a generation to open: the draft stage does it")
+		var gen uint32
+		err := w.Ledger.Wait(ctx, func(l *policy.Lineage) bool { gen = l.Gen; return gen > last })
+		if err != nil {
+			return err
+		}
+		last = gen
+		genCtx, cancel := context.WithCancelCause(ctx)
+		watch := make(chan struct{})
+		go func() {
+			defer close(watch)
+			var by uint32
+			if w.Ledger.Wait(genCtx, func(l *policy.Lineage) bool { by = l.Gen; return by > gen }) == nil {
+				cancel(Superseded{by})
+			}
+		}()
+		w.Status.gen.Store(gen)
+		if err = w.Conn.WaitGeneration(genCtx, gen); err == nil {
+			err = body(genCtx, gen)
+		}
+		cause := context.Cause(genCtx)
+		cancel(nil)
+		<-watch
+		var over Superseded
+		if errors.As(cause, &over) {
+			continue
+		}
+		if errors.Is(err, broker.ErrGone) { // its consumers went before we heard why
+			if pause(ctx, 10*time.Millisecond) == nil {
+				last = gen - 1
+				continue
+			}
+		}
+		return err
+	}
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,93 @@
+package worker
+
+import (
+	"context"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"penstock/schema"
+)
+
+const (
+	sayEvery   = time.Second
+	quietBoard = 2 * time.Second // the last word at the end may take this long
+)
+
+// Status is what the process says of itself on the board.
+type Status struct {
+	w       *Worker
+	gen     atomic.Uint32
+	Batches atomic.Uint64
+	Tokens  atomic.Uint64
+	Used    func() (used, slots int) // of its pool; nil for none
+
+	mu      sync.Mutex
+	state   string
+	waiting string
+}
+
+func newStatus(w *Worker) *Status { return &Status{w: w, state: "starting"} }
+
+// Wait says what the process waits for, on the board and in its log.
+func (s *Status) Wait(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting != what {
+		s.w.Log.Info("waiting", "for", what)
+	}
+	s.state, s.waiting = "waiting", what
+}
+
+// Running says that the process works.
+func (s *Status) Running() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state, s.waiting = "running", ""
+}
+
+// Record returns the status as it goes to the board.
+func (s *Status) Record() schema.StageState {
+	s.mu.Lock()
+	state, waiting := s.state, s.waiting
+	s.mu.Unlock()
+	r := schema.StageState{
+		Instance: s.w.Instance, Stage: s.w.Stage, Incarnation: s.w.Incarnation, PID: int32(os.Getpid()),
+		State: state, Waiting: waiting, Gen: s.gen.Load(), Batches: s.Batches.Load(), Tokens: s.Tokens.Load(),
+		Seconds: s.w.Book.Seconds(), At: time.Now().UnixNano(),
+	}
+	if waiting == "" && state == "running" {
+		r.Waiting = s.w.Book.Current()
+	}
+	if s.Used != nil {
+		used, slots := s.Used()
+		r.SlotsUsed, r.Slots = uint32(used), uint32(slots)
+	}
+	return r
+}
+
+func (s *Status) run(ctx context.Context) error {
+	tick := time.NewTicker(sayEvery)
+	defer tick.Stop()
+	for {
+		if err := s.w.Conn.Board().Put(ctx, "stage."+s.w.Instance, s.Record()); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return s.last(context.WithoutCancel(ctx))
+		}
+	}
+}
+
+// last says that the process is done.
+func (s *Status) last(ctx context.Context) error {
+	s.mu.Lock()
+	s.state, s.waiting = "done", ""
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, quietBoard)
+	defer cancel()
+	return s.w.Conn.Board().Put(ctx, "stage."+s.w.Instance, s.Record())
+}

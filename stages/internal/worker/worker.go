@@ -1,0 +1,84 @@
+// Package worker is what every stage process does alike: it finds the broker, follows the ledger, derives the plan,
+// keeps what it holds marked as in progress, and says on the board what it is doing.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"penstock/broker"
+	"penstock/stages/internal/account"
+	"penstock/stages/internal/runtime"
+)
+
+// ErrStop ends a stage that was asked to stop; it is success.
+var ErrStop = errors.New("stop was asked for")
+
+// Worker is one running stage process.
+type Worker struct {
+	*runtime.Env
+	Conn        *broker.Conn
+	Ledger      *Follower
+	Keeper      *Keeper
+	Book        *account.Book
+	Incarnation uint64 // random, of this process
+	AckWait     time.Duration
+	Status      *Status
+}
+
+// Run connects, runs body beside the worker's own goroutines, and returns body's error once all have ended. Being
+// asked to stop is not an error.
+func Run(ctx context.Context, env *runtime.Env, body func(context.Context, *Worker) error) error {
+	url, err := env.NATS(ctx)
+	if err != nil {
+		return err
+	}
+	ackWait, err := time.ParseDuration(env.Config.Broker.AckWait)
+	if err != nil {
+		return runtime.Permanent(fmt.Errorf("broker.ack_wait: %w", err))
+	}
+	conn, err := broker.Dial(ctx, url, env.Instance, broker.Options{
+		OnError: func(err error) { env.Log.Warn("broker", "err", err) },
+	})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.EnsureTopology(ctx); err != nil {
+		return runtime.Permanent(err)
+	}
+	w := &Worker{
+		Env: env, Conn: conn, Ledger: NewFollower(), Book: account.New(account.Starting),
+		Incarnation: rand.Uint64(), AckWait: ackWait,
+	}
+	w.Keeper = newKeeper(conn.ProgressRoot, ackWait/4)
+	w.Status = newStatus(w)
+
+	g, ctx := errgroup.WithContext(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	g.Go(func() error { return quiet(ctx, w.Ledger.run(ctx, conn)) })
+	g.Go(func() error { return quiet(ctx, w.Keeper.run(ctx)) })
+	g.Go(func() error { return quiet(ctx, w.Status.run(ctx)) })
+	g.Go(func() error { return quiet(ctx, w.watchControl(ctx)) })
+	g.Go(func() error {
+		defer cancel()
+		return body(ctx, w)
+	})
+	if err = g.Wait(); errors.Is(err, ErrStop) {
+		return nil
+	}
+	return err
+}
+
+// quiet drops the error of a helper goroutine that ended because ctx did.
+func quiet(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
