@@ -7,7 +7,7 @@ import (
 
 // layerBackward takes dx, the gradient of the layer's output, to that of its input in place, adds the weights' gradients to
 // g, and adds the context's gradient to dc [S, H].
-func (d *Drafter) layerBackward(l, g layer, a blockActs, c context, b block, window int, dx, dc kernels.Tensor) {
+func (d *Drafter) layerBackward(l, g layer, a blockActs, c contextActs, b block, window int, dx, dc kernels.Tensor) {
 	mark := d.arena.Mark()
 	d.feedForwardBackward(l, g, a, dx)
 	d.arena.Release(mark)
@@ -28,7 +28,7 @@ func (d *Drafter) feedForwardBackward(l, g layer, a blockActs, dx kernels.Tensor
 	d.dev.RMSNormBackward(dx, g.postNorm, dy, a.mid, l.postNorm, a.yRstd, true)
 }
 
-func (d *Drafter) attentionBackward(l, g layer, a blockActs, c context, b block, window int, dx, dc kernels.Tensor) {
+func (d *Drafter) attentionBackward(l, g layer, a blockActs, c contextActs, b block, window int, dx, dc kernels.Tensor) {
 	geo, n, s := d.geo, a.x.Rows, c.c.Rows
 	do, dq := d.arena.Get(n, geo.QSize()), d.arena.Get(n, geo.QSize())
 	dk, dv := d.arena.Get(n, geo.KVSize()), d.arena.Get(n, geo.KVSize())
@@ -51,7 +51,7 @@ func (d *Drafter) attentionBackward(l, g layer, a blockActs, c context, b block,
 }
 
 // contextBackward takes dc, the gradient of c = hidden_norm(fc(hidden)), to the two weights. The captures get none.
-func (d *Drafter) contextBackward(grads *Params, c context, dc kernels.Tensor) {
+func (d *Drafter) contextBackward(grads *Params, c contextActs, dc kernels.Tensor) {
 	dfc := d.arena.Get(dc.Rows, dc.Cols)
 	d.dev.RMSNormBackward(dfc, grads.Tensor(hf.HiddenNorm), dc, c.fc, d.Weights.Tensor(hf.HiddenNorm), c.rstd, false)
 	d.weightGrad(grads.Tensor(hf.FC), dfc, c.hidden)

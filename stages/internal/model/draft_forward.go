@@ -5,8 +5,8 @@ import (
 	"penstock/schema/hf"
 )
 
-// context is the captures as the layers see them: c = hidden_norm(fc(hidden)).
-type context struct {
+// contextActs is the captures as the layers see them: c = hidden_norm(fc(hidden)).
+type contextActs struct {
 	hidden, fc, rstd, c kernels.Tensor
 	pos                 kernels.Index
 }
@@ -24,16 +24,16 @@ type blockActs struct {
 	ctx                     contextKV
 }
 
-func (d *Drafter) newContext(hidden kernels.Tensor, pos kernels.Index) context {
+func (d *Drafter) newContext(hidden kernels.Tensor, pos kernels.Index) contextActs {
 	h := d.geo.HiddenSize
-	c := context{hidden: hidden, pos: pos, fc: d.arena.Get(hidden.Rows, h), rstd: d.arena.Get(hidden.Rows, 1)}
+	c := contextActs{hidden: hidden, pos: pos, fc: d.arena.Get(hidden.Rows, h), rstd: d.arena.Get(hidden.Rows, 1)}
 	d.linear(c.fc, hidden, d.Weights.Tensor(hf.FC), kernels.Tensor{})
 	c.c = d.normed(c.fc, d.Weights.Tensor(hf.HiddenNorm), c.rstd)
 	return c
 }
 
 // contextKV fills k and v [S, KV·Dim], and raw and rstd unless they are nil.
-func (d *Drafter) contextKV(l layer, c context, kv contextKV) {
+func (d *Drafter) contextKV(l layer, c contextActs, kv contextKV) {
 	raw := kv.raw
 	if raw.IsNil() {
 		raw = kv.k

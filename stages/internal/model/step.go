@@ -41,7 +41,7 @@ func (d *Drafter) Step(b *Batch, loss Loss, grads *Params) (Result, error) {
 
 // trace is a forward pass, kept for its backward.
 type trace struct {
-	ctx   context
+	ctx   contextActs
 	block block
 	acts  []blockActs
 	out   kernels.Tensor // [N·B, H], before the final norm
