@@ -82,12 +82,13 @@ type Result struct {
 	Blocks   int
 	Slots    int     // trained slots, Σ m
 	Hits     int     // trained slots whose label is the drafter's first choice
-	Accepted int     // trained slots up to the first miss, over all blocks
+	Accepted int     // Σ Accept
 	At       []Place // per slot of a block, [B]
 
 	CE     []float32 // [N·B], 0 where m is 0
 	Weight []uint8   // [N·B], m
 	Hit    []uint8   // [N·B]
+	Accept []int     // [N], each block's trained slots before its first miss
 }
 
 // Place counts one slot of the block over all blocks.
@@ -109,6 +110,7 @@ func (r *Result) Add(o Result) {
 // count fills the sums from the per-slot lists.
 func (r *Result) count(size int) {
 	r.At, r.Blocks = make([]Place, size), len(r.Weight)/size
+	r.Accept = make([]int, r.Blocks)
 	for i, on := range r.Weight {
 		if on == 0 {
 			continue
@@ -121,15 +123,17 @@ func (r *Result) count(size int) {
 			at.Hits++
 		}
 	}
-	for first := 0; first < len(r.Weight); first += size {
-		for k := 1; k < size; k++ {
-			if r.Weight[first+k] == 0 {
+	for n := range r.Accept {
+		weight, hit := r.Weight[n*size:(n+1)*size], r.Hit[n*size:(n+1)*size]
+		for k, on := range weight {
+			if on == 0 {
 				continue
 			}
-			if r.Hit[first+k] == 0 {
+			if hit[k] == 0 {
 				break
 			}
-			r.Accepted++
+			r.Accept[n]++
 		}
+		r.Accepted += r.Accept[n]
 	}
 }
