@@ -1,0 +1,173 @@
+package schema
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// problem is one thing wrong with a configuration: where it was given and under which key, if that is known, and what.
+type problem struct{ place, key, text string }
+
+// Validate returns one error with a line for every problem of c, each led by its key. It opens no file.
+func (c *Config) Validate() error { return report(c.problems()) }
+
+// checker collects problems.
+type checker []problem
+
+func (c *checker) ok(good bool, key, format string, args ...any) {
+	if !good {
+		*c = append(*c, problem{key: key, text: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (c *checker) count(key string, v, lo, hi int) {
+	c.ok(lo <= v && v <= hi, key, "%d is not in %d..%d", v, lo, hi)
+}
+
+// number requires lo ≤ v ≤ hi; NaN is outside of everything.
+func (c *checker) number(key string, v, lo, hi float64) {
+	c.ok(lo <= v && v <= hi, key, "%g is not in %g..%g", v, lo, hi)
+}
+
+func (c *checker) choice(key, v string, of ...string) {
+	c.ok(slices.Contains(of, v), key, "%q is not one of %s", v, strings.Join(of, ", "))
+}
+
+const many = math.MaxInt32 // where the machine, not the configuration, sets the limit
+
+func (c *Config) problems() []problem {
+	var p checker
+	c.checkFlow(&p)
+	c.checkRecipe(&p)
+	c.checkServices(&p)
+	return p
+}
+
+// checkFlow checks what is read, how it is cut up and who works on it.
+func (c *Config) checkFlow(p *checker) {
+	device, number, numbered := strings.Cut(c.Device, ":")
+	_, err := strconv.ParseUint(number, 10, 16)
+	p.ok(c.Device == "cpu" || device == "cuda" && (!numbered || err == nil), "device", "%q is neither cpu, cuda nor cuda:N", c.Device)
+
+	p.ok(c.Target.Dir != "", "target.dir", "is not set: name the target's Hugging Face directory")
+	p.count("target.instances", c.Target.Instances, 1, 64)
+	p.count("target.slots", c.Target.Slots, 2, 1024)
+	p.ok(len(c.Target.Taps) > 0, "target.taps", "is not set: list the layers whose outputs the drafter reads, such as [1, 9, 17, 25, 33] of 36")
+	for i, t := range c.Target.Taps {
+		if t < 0 || i > 0 && t <= c.Target.Taps[i-1] {
+			p.ok(false, "target.taps", "%v is not an ascending list of distinct layers from 0 on", c.Target.Taps)
+			break
+		}
+	}
+	p.count("pack.instances", c.Pack.Instances, 1, 64)
+	p.count("pack.slots", c.Pack.Slots, 2, 1024)
+	p.number("pack.noise", c.Pack.Noise, 0, 1)
+
+	p.ok(len(c.Data.Files) > 0 && !slices.Contains(c.Data.Files, ""), "data.files", "is not set or has an empty name: list the files to train on")
+	p.count("data.max_length", c.Data.MaxLength, 2, 1<<24)
+	edges, auto, err := c.Data.Edges()
+	p.ok(err == nil, "data.buckets", "%v", err)
+	if err == nil && auto == 0 {
+		last := edges[len(edges)-1]
+		p.ok(last >= c.Data.MaxLength, "data.buckets", "the last edge %d is below data.max_length %d: some documents would have no bucket", last, c.Data.MaxLength)
+	}
+	p.count("batch.tokens", c.Batch.Tokens, 2, many)
+	p.ok(c.Batch.Tokens >= c.Data.MaxLength, "batch.tokens", "%d is below data.max_length %d: the longest document would fit no batch", c.Batch.Tokens, c.Data.MaxLength)
+	p.count("window.batches", c.Window.Batches, 1, MaxWindowBatches)
+	p.count("window.lookahead", c.Window.Lookahead, 1, 64)
+}
+
+// checkRecipe checks the drafter and how it is trained.
+func (c *Config) checkRecipe(p *checker) {
+	t, d := c.Train, c.Draft
+	p.count("train.anchors", t.Anchors, 1, 1<<20)
+	p.ok(t.LR > 0 && t.LR <= 1, "train.lr", "%g is not above 0 and at most 1", t.LR)
+	p.choice("train.loss", t.Loss, "dflash", "dpace")
+	p.number("train.gamma", t.Gamma, 0, 1e6)
+	p.number("train.alpha", t.Alpha, 0, 1)
+	p.count("train.epochs", t.Epochs, 1, 1<<20)
+	p.count("train.max_steps", t.MaxSteps, 0, many)
+	p.number("train.warmup", t.Warmup, 0, 1)
+	p.choice("train.schedule", t.Schedule, "cosine", "linear", "constant")
+	p.ok(t.Beta1 >= 0 && t.Beta1 < 1, "train.beta1", "%g is not in 0..1, 1 excluded", t.Beta1)
+	p.ok(t.Beta2 >= 0 && t.Beta2 < 1, "train.beta2", "%g is not in 0..1, 1 excluded", t.Beta2)
+	p.number("train.weight_decay", t.Decay, 0, 1)
+	p.ok(t.Clip > 0 && t.Clip <= math.MaxFloat32, "train.clip", "%g is not above 0", t.Clip)
+
+	p.count("draft.block_size", d.BlockSize, 2, 256)
+	p.count("draft.layers", d.Layers, 1, 256)
+	p.count("draft.window", d.Window, 0, many)
+	p.count("draft.mask_token_id", d.MaskTokenID, -1, many)
+	dir, isPath := strings.CutPrefix(d.Init, "path:")
+	p.ok(d.Init == "target" || d.Init == "random" || isPath && dir != "", "draft.init", "%q is neither target, random nor path:DIR", d.Init)
+	p.count("draft.ranks", d.Ranks, 1, 64)
+	p.ok(d.Ranks <= c.Window.Batches, "draft.ranks", "%d ranks share the %d batches of window.batches: some would have none", d.Ranks, c.Window.Batches)
+}
+
+// checkServices checks evaluation, broker and checkpoints.
+func (c *Config) checkServices(p *checker) {
+	p.count("eval.every", c.Eval.Every, 0, many)
+	p.ok(c.Eval.Every == 0 || c.Eval.Prompts != "", "eval.prompts", "is not set, but eval.every asks for evaluations")
+	p.count("eval.limit", c.Eval.Limit, 1, many)
+	p.count("eval.max_new", c.Eval.MaxNew, 1, 1<<20)
+
+	u, err := url.Parse(c.Broker.URL)
+	p.ok(c.Broker.URL == "" || err == nil && u.Host != "" && slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme),
+		"broker.url", "%q is no NATS address such as nats://host:4222", c.Broker.URL)
+	p.ok(c.Broker.Host != "", "broker.host", "is not set: name the address to bind, such as 127.0.0.1")
+	p.count("broker.port", c.Broker.Port, 0, 65535)
+	wait, err := time.ParseDuration(c.Broker.AckWait)
+	p.ok(err == nil && wait >= time.Second, "broker.ack_wait", "%q is not a duration of at least 1s, such as 30s", c.Broker.AckWait)
+	p.choice("broker.sync", c.Broker.Sync, "default", "always")
+
+	p.count("save.every", c.Save.Every, 0, many)
+	p.count("save.keep", c.Save.Keep, 1, 1<<16)
+}
+
+// Edges reads Buckets: ascending upper edges in tokens, or a number of buckets whose edges the data decide.
+func (d DataConfig) Edges() (edges []int, auto int, err error) {
+	if n, ok := strings.CutPrefix(d.Buckets, "auto:"); ok {
+		if auto, err = strconv.Atoi(n); err != nil || auto < 1 || auto > 64 {
+			return nil, 0, fmt.Errorf("%q: the number after auto: is not in 1..64", d.Buckets)
+		}
+		return nil, auto, nil
+	}
+	for s := range strings.SplitSeq(d.Buckets, ",") {
+		e, err := strconv.Atoi(strings.TrimSpace(s))
+		if err != nil || e < 1 || e > 1<<24 || len(edges) > 0 && e <= edges[len(edges)-1] {
+			return nil, 0, fmt.Errorf("%q is neither auto:N nor ascending upper edges such as 128,256,512", d.Buckets)
+		}
+		edges = append(edges, e)
+	}
+	if len(edges) > 64 {
+		return nil, 0, fmt.Errorf("%d buckets are more than 64", len(edges))
+	}
+	return edges, 0, nil
+}
+
+// report joins problems, one a line.
+func report(ps []problem) error {
+	if len(ps) == 0 {
+		return nil
+	}
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		for _, lead := range []string{p.place, p.key} {
+			if lead != "" {
+				lines[i] += lead + ": "
+			}
+		}
+		lines[i] += p.text
+	}
+	return configError(strings.Join(lines, "\n"))
+}
+
+// configError is what is wrong with a configuration, a problem a line.
+type configError string
+
+func (e configError) Error() string { return string(e) }
