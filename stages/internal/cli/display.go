@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"penstock/stages/internal/monitor"
+)
+
+// display shows a run's progress: a table redrawn in place on a terminal, lines elsewhere.
+type display struct {
+	w     io.Writer
+	tty   bool
+	drawn int // lines of the table on the screen
+	view  monitor.View
+}
+
+const (
+	drawEvery = 200 * time.Millisecond
+	lineEvery = 5 * time.Second
+)
+
+func newDisplay(w io.Writer) *display {
+	f, ok := w.(*os.File)
+	return &display{w: w, tty: ok && term.IsTerminal(int(f.Fd()))}
+}
+
+// every says how often show is worth calling.
+func (d *display) every() time.Duration {
+	if d.tty {
+		return drawEvery
+	}
+	return lineEvery
+}
+
+// show replaces what is shown by v.
+func (d *display) show(v monitor.View) {
+	d.view = v
+	if !d.tty {
+		fmt.Fprintln(d.w, v.Line())
+		return
+	}
+	d.erase()
+	lines := v.Table()
+	if _, height, err := term.GetSize(int(d.w.(*os.File).Fd())); err == nil && height > 1 && len(lines) >= height {
+		lines = lines[:height-1] // a taller table could not be erased
+	}
+	fmt.Fprint(d.w, strings.Join(lines, "\n"), "\n")
+	d.drawn = len(lines)
+}
+
+// say adds a line that stays, above the table.
+func (d *display) say(format string, args ...any) {
+	d.erase()
+	fmt.Fprintf(d.w, format+"\n", args...)
+	if d.tty && d.view.Total > 0 {
+		d.show(d.view)
+	}
+}
+
+func (d *display) erase() {
+	if d.drawn > 0 {
+		fmt.Fprintf(d.w, "\x1b[%dA\r\x1b[J", d.drawn)
+		d.drawn = 0
+	}
+}

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"penstock/schema"
+	"penstock/stages/internal/rundir"
+	"penstock/stages/internal/runtime"
+	"penstock/stages/internal/supervise"
+)
+
+// fleet lists the processes of a run in the order of the flow. The broker is first, unless the configuration names an
+// external one.
+func fleet(f runtime.Flags, dir *rundir.Dir, cfg schema.Config) ([]supervise.Process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the stage binaries: %w", err)
+	}
+	var ps []supervise.Process
+	for _, s := range []struct {
+		stage string
+		n     int
+	}{{"broker", 1}, {"batch", 1}, {"target", cfg.Target.Instances}, {"pack", cfg.Pack.Instances}, {"draft", cfg.Draft.Ranks}} {
+		if s.stage == "broker" && cfg.Broker.URL != "" {
+			continue
+		}
+		path := filepath.Join(filepath.Dir(self), s.stage)
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("the %s binary is not beside %s: build all of them with `./task build`", s.stage, self)
+		} else if err != nil {
+			return nil, fmt.Errorf("find the %s binary: %w", s.stage, err)
+		}
+		for i := range s.n {
+			name := runtime.Instance(s.stage, i+1)
+			ps = append(ps, supervise.Process{
+				Name: name, Path: path, Log: dir.Log(name),
+				Args: append(f.Args(dir), "--instance", name),
+			})
+		}
+	}
+	return ps, nil
+}

@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"penstock/broker"
+	"penstock/schema"
+	"penstock/stages/internal/monitor"
+	"penstock/stages/internal/rundir"
+	"penstock/stages/internal/runtime"
+	"penstock/stages/internal/supervise"
+)
+
+// How hard `up` tries. A restart is cheap and work is redone exactly once, so it is tried soon and often; an instance
+// that dies this often while no window commits will not recover.
+const (
+	restarts    = 8
+	backoff     = 50 * time.Millisecond
+	maxBackoff  = 5 * time.Second
+	grace       = 30 * time.Second // a trainer writes a checkpoint in this time
+	brokerWait  = 30 * time.Second
+	openTimeout = time.Second
+)
+
+// errStopped says that somebody asked the run to stop, and that it did so in order.
+var errStopped = errors.New("stopped")
+
+// running is a run whose processes this process owns.
+type running struct {
+	dir     *rundir.Dir
+	cfg     schema.Config
+	display *display
+	log     *slog.Logger
+	logFile *os.File
+	sup     *supervise.Supervisor
+	view    *monitor.Tracker
+	notes   chan string // lines for the display
+
+	conn *broker.Conn // nil before the broker is reached
+
+	mu     sync.Mutex
+	gen    uint32
+	done   uint32 // windows committed
+	wanted string // of the control record
+}
+
+func newRunning(dir *rundir.Dir, cfg schema.Config, d *display) (*running, error) {
+	f, err := os.OpenFile(dir.Log("up"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	r := &running{
+		dir: dir, cfg: cfg, display: d, log: slog.New(slog.NewTextHandler(f, nil)), logFile: f,
+		view: monitor.NewTracker(), notes: make(chan string, 64),
+	}
+	r.sup = supervise.New(supervise.Options{
+		Permanent: runtime.ExitPermanent, Restarts: restarts, Backoff: backoff, MaxBackoff: maxBackoff, Grace: grace,
+		OnExit: r.onExit, PIDs: dir.WritePIDs,
+	})
+	return r, nil
+}
+
+// close ends every process, the broker last, and whatever else the run holds.
+func (r *running) close() error {
+	err := r.sup.Close()
+	if r.conn != nil {
+		r.conn.Close()
+	}
+	return errors.Join(err, r.dir.ForgetURL(), r.logFile.Close())
+}
+
+// run starts ps and returns when the drafter is trained, nil; when the run was stopped, errStopped; when it cannot go
+// on, why; or when ctx ends.
+func (r *running) run(ctx context.Context, ps []supervise.Process) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+
+	if r.cfg.Broker.URL == "" {
+		if err := r.sup.Start(ps[0]); err != nil {
+			return err
+		}
+		ps = ps[1:]
+	}
+	if err := r.connect(ctx); err != nil {
+		return err
+	}
+	watchErr := make(chan error, 1)
+	wg.Go(func() { watchErr <- r.conn.Board().Watch(ctx, ">", r.onHint) })
+	var stages, ranks []string
+	for _, p := range ps {
+		if err := r.sup.Start(p); err != nil {
+			return err
+		}
+		stages = append(stages, p.Name)
+		if strings.HasPrefix(p.Name, "draft") {
+			ranks = append(ranks, p.Name)
+		}
+	}
+	trained := make(chan struct{})
+	wg.Go(func() {
+		for _, name := range ranks {
+			select {
+			case <-r.sup.Done(name):
+			case <-ctx.Done():
+				return
+			}
+		}
+		close(trained)
+	})
+
+	show := time.NewTicker(r.display.every())
+	defer show.Stop()
+	for {
+		select {
+		case line := <-r.notes:
+			r.display.say("%s", line)
+		case <-show.C:
+			r.display.show(r.snapshot(ctx))
+		case <-trained:
+			r.display.show(r.snapshot(ctx))
+			if err := r.sup.Stop(stages...); err != nil {
+				r.log.Warn("stop", "err", err)
+			}
+			if r.stopped() {
+				return errStopped
+			}
+			return nil
+		case err := <-r.sup.Failed():
+			return r.explain(err)
+		case err := <-watchErr:
+			if ctx.Err() == nil {
+				return fmt.Errorf("watch the board: %w", err)
+			}
+		case <-ctx.Done():
+			r.display.say("draining: every stage ends after what it is doing")
+			if err := r.sup.Stop(stages...); err != nil {
+				r.log.Warn("stop", "err", err)
+			}
+			return fmt.Errorf("interrupted: go on with `penstock up --run %s`", r.dir.Path())
+		}
+	}
+}
+
+// connect waits for the broker, and takes off the board what an earlier session of this run left there.
+func (r *running) connect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, brokerWait)
+	defer cancel()
+	url := r.cfg.Broker.URL
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for url == "" {
+		select {
+		case err := <-r.sup.Failed():
+			return r.explain(err)
+		case <-ctx.Done():
+			return fmt.Errorf("the broker is not ready: %w (see %s)", context.Cause(ctx), r.dir.Log("broker"))
+		case <-tick.C:
+		}
+		var err error
+		if url, err = r.dir.URL(); err != nil {
+			return err
+		}
+	}
+	conn, err := broker.Dial(ctx, url, "up", broker.Options{OnError: func(err error) { r.log.Warn("broker", "err", err) }})
+	if err != nil {
+		return err
+	}
+	r.conn = conn
+	if err := conn.EnsureTopology(ctx); err != nil {
+		return err
+	}
+	old, err := conn.Board().List(ctx, "stage.*")
+	if err != nil {
+		return err
+	}
+	for _, h := range old {
+		if err := conn.Board().Remove(ctx, h.Key); err != nil {
+			return err
+		}
+	}
+	return conn.Board().Put(ctx, "control", schema.Control{Run: r.dir.Name(), Want: wantRun})
+}
+
+// onHint takes a board record into the view. A committed window forgives the deaths before it.
+func (r *running) onHint(h broker.Hint) error {
+	r.view.Apply(h.Record)
+	switch rec := h.Record.(type) {
+	case schema.Progress:
+		r.mu.Lock()
+		more := rec.Gen != r.gen || rec.Windows > r.done
+		r.gen, r.done = rec.Gen, rec.Windows
+		r.mu.Unlock()
+		if more {
+			r.sup.Progress()
+		}
+	case schema.Control:
+		r.mu.Lock()
+		r.wanted = rec.Want
+		r.mu.Unlock()
+		if rec.Want == wantStop {
+			r.note("asked to stop: draining")
+		}
+	}
+	return nil
+}
+
+// onExit says that a process has died, unless it is done or was asked to end.
+func (r *running) onExit(e supervise.Exit) {
+	r.log.Info("exit", "instance", e.Name, "pid", e.PID, "status", e.Status(), "uptime", e.Uptime.Round(time.Millisecond).String())
+	if e.Code != 0 && !e.Stopped {
+		r.note(fmt.Sprintf("%s: %s after %s", e.Name, e.Status(), e.Uptime.Round(time.Millisecond)))
+	}
+}
+
+// note hands a line to the display; with a full queue it stays in the log alone.
+func (r *running) note(line string) {
+	r.log.Info(line)
+	select {
+	case r.notes <- line:
+	default:
+	}
+}
+
+func (r *running) stopped() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.wanted == wantStop
+}
+
+// snapshot is the view with the open roots that the broker counts.
+func (r *running) snapshot(ctx context.Context) monitor.View {
+	v := r.view.View(time.Now())
+	fillOpen(ctx, r.conn, &v)
+	return v
+}
+
+// explain shows the last lines of a failed process's log and returns the error.
+func (r *running) explain(err error) error {
+	var f *supervise.Failure
+	if errors.As(err, &f) {
+		r.display.say("last lines of %s:", f.Log)
+		for _, line := range f.Tail {
+			r.display.say("  %s", line)
+		}
+	}
+	return err
+}

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"penstock/broker"
+	"penstock/stages/internal/monitor"
+	"penstock/stages/internal/rundir"
+	"penstock/stages/internal/runtime"
+)
+
+func newStatus(s streams) *cobra.Command {
+	var f runtime.Flags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the live state of each bucket, credit, slot and stage",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir, err := openRun(f)
+			if err != nil {
+				return err
+			}
+			return status(cmd.Context(), f, dir, s.out, asJSON)
+		},
+	}
+	f.Register(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// runStatus is what status reports: the board of a live run, the summary of a finished one.
+type runStatus struct {
+	Dir     string          `json:"dir"`
+	Running bool            `json:"running"`
+	Live    *monitor.View   `json:"live,omitempty"`
+	Summary json.RawMessage `json:"summary,omitempty"`
+	PIDs    map[string]int  `json:"pids"`
+}
+
+func status(ctx context.Context, f runtime.Flags, dir *rundir.Dir, out io.Writer, asJSON bool) error {
+	st := runStatus{Dir: dir.Path()}
+	var err error
+	if st.PIDs, err = dir.PIDs(); err != nil {
+		return err
+	}
+	conn, dialErr := dialRun(ctx, f, dir, "status")
+	if dialErr == nil {
+		defer conn.Close()
+		v, err := observe(ctx, conn)
+		if err != nil {
+			return err
+		}
+		st.Running, st.Live = true, &v
+	} else {
+		b, err := os.ReadFile(dir.Summary())
+		if errors.Is(err, fs.ErrNotExist) {
+			return dialErr // neither going on nor finished
+		}
+		if err != nil {
+			return fmt.Errorf("read the summary: %w", err)
+		}
+		st.Summary = b
+	}
+	if asJSON {
+		return printJSON(out, st)
+	}
+	fmt.Fprintln(out, "run", st.Dir)
+	if st.Live == nil {
+		fmt.Fprintln(out, "finished")
+		return printSummary(out, dir, false)
+	}
+	_, err = fmt.Fprintln(out, strings.Join(st.Live.Table(), "\n"))
+	return err
+}
+
+// observe reads the board once.
+func observe(ctx context.Context, conn *broker.Conn) (monitor.View, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	hints, err := conn.Board().List(ctx, ">")
+	if err != nil {
+		return monitor.View{}, fmt.Errorf("read the board: %w", err)
+	}
+	t := monitor.NewTracker()
+	for _, h := range hints {
+		t.Apply(h.Record)
+	}
+	v := t.View(time.Now())
+	fillOpen(ctx, conn, &v)
+	return v, nil
+}

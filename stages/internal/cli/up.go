@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"penstock/stages/internal/rundir"
+	"penstock/stages/internal/runtime"
+)
+
+func newUp(s streams) *cobra.Command {
+	var f runtime.Flags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start the broker and all stages, show progress, end when the drafter is trained",
+		Long: "up trains a drafter: it starts the broker and every stage as a process of its own, restarts those that die, and\n" +
+			"ends when the last optimizer step has committed. Without --run it makes a new directory under runs/; on an existing\n" +
+			"run directory it goes on where that run stopped.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			progress := s.out
+			if asJSON {
+				progress = s.err
+			}
+			return up(cmd.Context(), f, newDisplay(progress), s.out, asJSON)
+		},
+	}
+	f.Register(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the summary as JSON on standard output, progress on standard error")
+	return cmd
+}
+
+// up runs a whole training run in its directory.
+func up(ctx context.Context, f runtime.Flags, d *display, out io.Writer, asJSON bool) error {
+	dir, err := upDir(f)
+	if err != nil {
+		return err
+	}
+	lock, err := dir.Lock()
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	cfg, err := f.Resolve(dir)
+	if err != nil {
+		return err
+	}
+	ps, err := fleet(f, dir, cfg)
+	if err != nil {
+		return err
+	}
+	if err := dir.ForgetURL(); err != nil {
+		return err
+	}
+	d.say("run %s", dir.Path())
+	r, err := newRunning(dir, cfg, d)
+	if err != nil {
+		return err
+	}
+	err = r.run(ctx, ps)
+	err = errors.Join(err, r.close())
+	if errors.Is(err, errStopped) {
+		d.say("stopped: go on with `penstock up --run %s`", dir.Path())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return printSummary(out, dir, asJSON)
+}
+
+// upDir opens or creates the directory that `up` runs in. A new one is made only for a configuration that is valid.
+func upDir(f runtime.Flags) (*rundir.Dir, error) {
+	if f.Run != "" {
+		dir, err := rundir.Open(f.Run)
+		if !errors.Is(err, rundir.ErrNone) {
+			return dir, err
+		}
+	}
+	cfg, err := f.Load()
+	if err != nil {
+		return nil, err
+	}
+	if err := preflight(cfg); err != nil {
+		return nil, err
+	}
+	if f.Run != "" {
+		return rundir.Make(f.Run)
+	}
+	return rundir.Create(rundir.Root, f.Name(), time.Now())
+}

@@ -1,0 +1,45 @@
+package runtime
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// ExitPermanent is the exit code that says: starting this process again is pointless.
+const ExitPermanent = 78
+
+// Permanent marks err as one that a restart cannot mend, such as a bad configuration or a missing file.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanent{err}
+}
+
+type permanent struct{ error }
+
+func (p *permanent) Unwrap() error { return p.error }
+
+// IsPermanent reports whether err carries the mark of Permanent.
+func IsPermanent(err error) bool {
+	var p *permanent
+	return errors.As(err, &p)
+}
+
+// exitCode is 0 for work that is done, 128+n for a drain that signal n asked for, ExitPermanent for a failure that
+// a restart cannot mend, and 1 for any other. A drained process is not done: whoever supervises it may start it again.
+func exitCode(err error, sig os.Signal) int {
+	switch {
+	case IsPermanent(err):
+		return ExitPermanent
+	case sig != nil && (err == nil || isCanceled(err)):
+		if s, ok := sig.(syscall.Signal); ok {
+			return 128 + int(s)
+		}
+		return 1
+	case err != nil:
+		return 1
+	}
+	return 0
+}
