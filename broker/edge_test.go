@@ -56,11 +56,7 @@ func TestCreditBoundsOpenRoots(t *testing.T) {
 		}
 		return err
 	}
-	for range 2 {
-		if err := fetch(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	held = append(held, brokertest.Fetch(t, p), brokertest.Fetch(t, p))
 	start := time.Now()
 	if err := fetch(); !errors.Is(err, broker.ErrEmpty) {
 		t.Fatalf("credit used up: got %v, want ErrEmpty", err)
@@ -110,11 +106,7 @@ func TestFullSubject(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- pub.PublishWhenFree(ctx, "b64", fifth, id(fifth)) }()
 	p := roots(t, c, 1, "b64")
-	d, err := p.FetchNoWait(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Ack(ctx); err != nil {
+	if err := brokertest.Fetch(t, p).Ack(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {

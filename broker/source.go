@@ -69,7 +69,8 @@ func (c *Conn) open(ctx context.Context, stream, consumer string) (*pull, error)
 }
 
 // FetchNoWait returns one record, or [ErrEmpty] when none is stored or the bucket's credit is used up, or
-// [ErrGone]. Any other error is about the connection: the caller may try again.
+// [ErrGone]. Any other error is about the connection: the caller may try again. A record that was published less
+// than a millisecond ago may not be seen yet.
 func (p *Puller[T]) FetchNoWait(ctx context.Context) (*Delivery[T], error) {
 	for {
 		m, err := p.p.take(ctx)

@@ -4,6 +4,7 @@ package brokertest
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -74,4 +75,61 @@ func Until(t testing.TB, what string, ok func() bool) {
 			t.Fatalf("waited %v for %s", Patience, what)
 		}
 	}
+}
+
+// Fetch pulls one record. What was published a moment ago may take the server another moment to hand out.
+func Fetch[T schema.Record](t testing.TB, p *broker.Puller[T]) *broker.Delivery[T] {
+	t.Helper()
+	var d *broker.Delivery[T]
+	Until(t, "a record to pull", func() bool {
+		var err error
+		d, err = p.FetchNoWait(Context(t))
+		if err != nil && !errors.Is(err, broker.ErrEmpty) {
+			t.Fatalf("fetch: %v", err)
+		}
+		return err == nil
+	})
+	return d
+}
+
+// Expect fetches one record for each of want, in any order, as key sees them, and acknowledges them.
+func Expect[T schema.Record, K comparable](t testing.TB, p *broker.Puller[T], key func(T) K, want ...K) {
+	t.Helper()
+	missing := map[K]int{}
+	for _, k := range want {
+		missing[k]++
+	}
+	for range want {
+		d := Fetch(t, p)
+		k := key(d.Record)
+		if missing[k]--; missing[k] < 0 {
+			t.Fatalf("got %v, which is not or no longer expected; want %v", k, want)
+		}
+		if err := d.Ack(Context(t)); err != nil {
+			t.Fatalf("acknowledge %v: %v", k, err)
+		}
+	}
+}
+
+// ExpectOnly is Expect, after which nothing may be stored or open in the bucket.
+func ExpectOnly[K comparable](t testing.TB, c *broker.Conn, gen uint32, bucket string, p *broker.Puller[schema.Root], key func(schema.Root) K, want ...K) {
+	t.Helper()
+	Expect(t, p, key, want...)
+	WaitCredit(t, c, gen, bucket, func(a broker.Credit) bool { return a.Open == 0 && a.Queued == 0 })
+	if d, err := p.FetchNoWait(Context(t)); !errors.Is(err, broker.ErrEmpty) {
+		t.Fatalf("one more record: %+v, %v", d, err)
+	}
+}
+
+// WaitCredit waits until the bucket's own figures satisfy ok.
+func WaitCredit(t testing.TB, c *broker.Conn, gen uint32, bucket string, ok func(broker.Credit) bool) {
+	t.Helper()
+	var last broker.Credit
+	Until(t, "the credit of "+bucket, func() bool {
+		var err error
+		if last, err = c.Credit(Context(t), gen, bucket); err != nil {
+			t.Fatalf("credit of %s: %v", bucket, err)
+		}
+		return ok(last)
+	})
 }
