@@ -53,14 +53,19 @@ func (b *Broker) Conn(name string, opts broker.Options) *broker.Conn {
 	return c
 }
 
-// Open opens generation gen with the given buckets, each with that credit and twice as much as its ceiling.
-func Open(t testing.TB, c *broker.Conn, gen uint32, credit int, buckets ...string) {
-	t.Helper()
+// Generation describes generation gen with the given buckets, each with that credit and twice as much as its ceiling.
+func Generation(gen uint32, credit int, buckets ...string) broker.Generation {
 	g := broker.Generation{Gen: schema.Gen{Run: "test", Gen: gen, By: "brokertest"}, AckWait: 2 * time.Second}
 	for _, b := range buckets {
 		g.Buckets = append(g.Buckets, broker.BucketCredit{Bucket: b, Credit: credit, Ceiling: 2 * credit})
 	}
-	if err := c.OpenGeneration(Context(t), g); err != nil {
+	return g
+}
+
+// Open opens what Generation describes.
+func Open(t testing.TB, c *broker.Conn, gen uint32, credit int, buckets ...string) {
+	t.Helper()
+	if err := c.OpenGeneration(Context(t), Generation(gen, credit, buckets...)); err != nil {
 		t.Fatalf("open generation %d: %v", gen, err)
 	}
 }
