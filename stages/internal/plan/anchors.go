@@ -1,0 +1,32 @@
+package plan
+
+import "penstock/stages/internal/counter"
+
+// Valid returns the positions of one document at which a block may be anchored: t where both t and t+1 are supervised.
+func Valid(mask []uint8) (positions []int32) {
+	for t := 0; t+1 < len(mask); t++ {
+		if mask[t] != 0 && mask[t+1] != 0 {
+			positions = append(positions, int32(t))
+		}
+	}
+	return positions
+}
+
+// Anchors draws at most most of a document's valid positions, uniformly and without replacement, in rising order. The same
+// seed, epoch and document key draw the same (selection sampling: Knuth, The Art of Computer Programming, 3.4.2 S).
+func Anchors(seed uint64, epoch int, docKey uint64, valid []int32, most int) []int32 {
+	need := min(max(most, 0), len(valid))
+	drawn := make([]int32, 0, need)
+	r := counter.New(seed, counter.Anchors, uint64(epoch), docKey)
+	for i, t := range valid {
+		left := len(valid) - i
+		if need == 0 {
+			break
+		}
+		if need == left || r.IntN(left) < need {
+			drawn = append(drawn, t)
+			need--
+		}
+	}
+	return drawn
+}
