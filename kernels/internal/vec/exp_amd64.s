@@ -1,0 +1,100 @@
+#include "textflag.h"
+#include "exp_amd64.h"
+
+// func expSumAVX2(n int, x *float32, shift float32) float32
+TEXT ·expSumAVX2(SB), NOSPLIT, $0-28
+	MOVQ n+0(FP), CX
+	MOVQ x+8(FP), SI
+	VBROADCASTSS shift+16(FP), Y6
+	EXP_CONSTANTS
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+loop:
+	VMOVUPS (SI), Y0
+	VSUBPS  Y6, Y0, Y0
+	EXP
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y0, (SI)
+	VMOVUPS 32(SI), Y0
+	VSUBPS  Y6, Y0, Y0
+	EXP
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y0, 32(SI)
+	ADDQ    $64, SI
+	SUBQ    $16, CX
+	JNZ     loop
+	VADDPS  Y5, Y4, Y4
+	VEXTRACTF128 $1, Y4, X5
+	VADDPS  X5, X4, X4
+	VMOVHLPS X4, X4, X5
+	VADDPS  X5, X4, X4
+	VMOVSHDUP X4, X5
+	VADDSS  X5, X4, X4
+	VMOVSS  X4, ret+24(FP)
+	VZEROUPPER
+	RET
+
+#define BROADCAST512(BITS, X, Z) \
+	MOVL         BITS, AX \
+	VMOVD        AX, X    \
+	VBROADCASTSS X, Z
+
+// func expSumAVX512(n int, x *float32, shift float32) float32
+//
+// The steps of EXP on sixteen floats; lanes 0..7 and 8..15 are summed as expSumAVX2 sums them.
+TEXT ·expSumAVX512(SB), NOSPLIT, $0-28
+	MOVQ n+0(FP), CX
+	MOVQ x+8(FP), SI
+	VBROADCASTSS shift+16(FP), Z6
+	VBROADCASTSS expHi<>(SB), Z7
+	VBROADCASTSS expLo<>(SB), Z8
+	VBROADCASTSS expC6<>(SB), Z9
+	VBROADCASTSS expC5<>(SB), Z10
+	BROADCAST512($0x3f800000, X11, Z11)
+	BROADCAST512($0x4b400000, X12, Z12)
+	BROADCAST512($0x3fb8aa3b, X13, Z13)
+	BROADCAST512($0x42b0c09d, X14, Z14)
+	BROADCAST512($0xc2aeac4a, X15, Z15)
+	VBROADCASTSS expC4<>(SB), Z16
+	VBROADCASTSS expC3<>(SB), Z17
+	VBROADCASTSS expC2<>(SB), Z18
+	VPXORD Z4, Z4, Z4
+
+loop:
+	VMOVUPS      (SI), Z0
+	VSUBPS       Z6, Z0, Z0
+	VCMPPS       $0x15, Z15, Z0, K1
+	VMAXPS       Z0, Z15, Z0
+	VMINPS       Z0, Z14, Z0
+	VMOVAPS      Z13, Z1
+	VFMADD213PS  Z12, Z0, Z1
+	VSUBPS       Z12, Z1, Z2
+	VFNMADD231PS Z7, Z2, Z0
+	VFNMADD231PS Z8, Z2, Z0
+	VMOVAPS      Z9, Z2
+	VFMADD213PS  Z10, Z0, Z2
+	VFMADD213PS  Z16, Z0, Z2
+	VFMADD213PS  Z17, Z0, Z2
+	VFMADD213PS  Z18, Z0, Z2
+	VFMADD213PS  Z11, Z0, Z2
+	VFMADD213PS  Z11, Z0, Z2
+	VPSLLD       $23, Z1, Z1
+	VPADDD       Z11, Z1, Z1
+	VMULPS.Z     Z1, Z2, K1, Z0
+	VADDPS       Z0, Z4, Z4
+	VMOVUPS      Z0, (SI)
+	ADDQ         $64, SI
+	SUBQ         $16, CX
+	JNZ          loop
+	VEXTRACTF64X4 $1, Z4, Y5
+	VADDPS       Y5, Y4, Y4
+	VEXTRACTF128 $1, Y4, X5
+	VADDPS       X5, X4, X4
+	VMOVHLPS     X4, X4, X5
+	VADDPS       X5, X4, X4
+	VMOVSHDUP    X4, X5
+	VADDSS       X5, X4, X4
+	VMOVSS       X4, ret+24(FP)
+	VZEROUPPER
+	RET

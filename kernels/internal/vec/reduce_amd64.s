@@ -1,0 +1,116 @@
+#include "textflag.h"
+
+// SUM adds the eight lanes of Y4 into X4; Y5 is overwritten.
+#define SUM \
+	VEXTRACTF128 $1, Y4, X5    \
+	VADDPS       X5, X4, X4    \
+	VMOVHLPS     X4, X4, X5    \
+	VADDPS       X5, X4, X4    \
+	VMOVSHDUP    X4, X5        \
+	VADDSS       X5, X4, X4
+
+// func maxAVX2(n int, x *float32) float32
+TEXT ·maxAVX2(SB), NOSPLIT, $0-20
+	MOVQ n+0(FP), CX
+	MOVQ x+8(FP), SI
+	VMOVUPS (SI), Y4
+	VMOVUPS 32(SI), Y5
+
+loop:
+	VMAXPS (SI), Y4, Y4
+	VMAXPS 32(SI), Y5, Y5
+	ADDQ   $64, SI
+	SUBQ   $16, CX
+	JNZ    loop
+	VMAXPS Y5, Y4, Y4
+	VEXTRACTF128 $1, Y4, X5
+	VMAXPS X5, X4, X4
+	VMOVHLPS X4, X4, X5
+	VMAXPS X5, X4, X4
+	VMOVSHDUP X4, X5
+	VMAXSS X5, X4, X4
+	VMOVSS X4, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func dotAVX2(n int, a, b *float32) float32
+TEXT ·dotAVX2(SB), NOSPLIT, $0-28
+	MOVQ n+0(FP), CX
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), DI
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+loop:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VFMADD231PS (DI), Y0, Y4
+	VFMADD231PS 32(DI), Y1, Y5
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JNZ  loop
+	VADDPS Y5, Y4, Y4
+	SUM
+	VMOVSS X4, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func dot3AVX2(n int, a, b, c *float32) float32
+TEXT ·dot3AVX2(SB), NOSPLIT, $0-36
+	MOVQ n+0(FP), CX
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), DI
+	MOVQ c+24(FP), DX
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+loop:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMULPS (DI), Y0, Y0
+	VMULPS 32(DI), Y1, Y1
+	VFMADD231PS (DX), Y0, Y4
+	VFMADD231PS 32(DX), Y1, Y5
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, DX
+	SUBQ $16, CX
+	JNZ  loop
+	VADDPS Y5, Y4, Y4
+	SUM
+	VMOVSS X4, ret+32(FP)
+	VZEROUPPER
+	RET
+
+// func sumSquaresAVX2(n int, x *float32) float64
+TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ x+8(FP), SI
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+
+loop:
+	VCVTPS2PD (SI), Y0
+	VCVTPS2PD 16(SI), Y1
+	VCVTPS2PD 32(SI), Y2
+	VCVTPS2PD 48(SI), Y3
+	VFMADD231PD Y0, Y0, Y4
+	VFMADD231PD Y1, Y1, Y5
+	VFMADD231PD Y2, Y2, Y6
+	VFMADD231PD Y3, Y3, Y7
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ  loop
+	VADDPD Y5, Y4, Y4
+	VADDPD Y7, Y6, Y6
+	VADDPD Y6, Y4, Y4
+	VEXTRACTF128 $1, Y4, X5
+	VADDPD X5, X4, X4
+	VUNPCKHPD X4, X4, X5
+	VADDSD X5, X4, X4
+	VMOVSD X4, ret+16(FP)
+	VZEROUPPER
+	RET
