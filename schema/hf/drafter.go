@@ -11,10 +11,13 @@ import (
 	"penstock/schema/safetensors"
 )
 
-// DrafterFiles are the names under which a drafter's configuration and weights are looked for, in order.
+// ConfigFile is the name of a model's configuration in its directory.
+const ConfigFile = "config.json"
+
+// Where a drafter's configuration and weights are looked for, in order.
 var (
-	drafterConfigs = []string{"config.json", "drafter_config.json"}
-	drafterWeights = []string{"model.safetensors", "drafter.safetensors"}
+	drafterConfigs = []string{ConfigFile, "drafter_config.json"}
+	drafterWeights = []string{safetensors.SingleFile, "drafter.safetensors"}
 )
 
 // Drafter is an open drafter: its configuration and its mapped weights.
@@ -86,3 +89,12 @@ func (d *Drafter) Tensor(name string) (safetensors.View, error) { return d.weigh
 
 // Close unmaps the weights; views of them must not be used any more.
 func (d *Drafter) Close() error { return d.weights.Close() }
+
+// Float32 returns a copy of a tensor's values. It is a Source.
+func (d *Drafter) Float32(name string) ([]float32, error) {
+	v, err := d.Tensor(name)
+	if err != nil {
+		return nil, err
+	}
+	return v.Float32()
+}

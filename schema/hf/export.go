@@ -14,6 +14,9 @@ import (
 // codeFile is the model code that transformers runs from a drafter directory.
 const codeFile = "dflash.py"
 
+// Source returns a drafter tensor's values, row-major, by its name.
+type Source func(name string) ([]float32, error)
+
 // Export is how WriteDrafter writes.
 type Export struct {
 	DType safetensors.DType // BF16 if empty; F32 keeps the masters exactly
@@ -21,29 +24,31 @@ type Export struct {
 }
 
 // WriteDrafter writes a drafter directory that vLLM and SGLang load: model.safetensors and config.json, with the keys
-// that they and transformers read in both spellings. get returns a tensor's values, row-major, for each name of cfg.Shapes.
+// that they and transformers read in both spellings. get is asked for each name of cfg.Shapes once.
 //
 // The directory appears whole under its name or not at all. A directory that is there already is replaced only if it holds
 // nothing but an earlier export. The key auto_map is written only with Export.Code: without the file that it names,
 // transformers would refuse the directory.
-func WriteDrafter(dir string, cfg DrafterConfig, get func(name string) ([]float32, error), x Export) error {
-	if x.DType == "" {
-		x.DType = safetensors.BF16
+func WriteDrafter(dir string, cfg DrafterConfig, get Source, x Export) error {
+	err := checkReplaceable(dir)
+	if err == nil {
+		err = durable.WriteDir(dir, func(aside string) error { return FillDrafter(aside, cfg, get, x) })
 	}
-	if err := x.write(dir, cfg, get); err != nil {
+	if err != nil {
 		return fmt.Errorf("export drafter %s: %w", dir, err)
 	}
 	return nil
 }
 
-func (x Export) write(dir string, cfg DrafterConfig, get func(string) ([]float32, error)) error {
+// FillDrafter writes what WriteDrafter writes into a directory that the caller makes whole and puts in place.
+func FillDrafter(dir string, cfg DrafterConfig, get Source, x Export) error {
+	if x.DType == "" {
+		x.DType = safetensors.BF16
+	}
 	if x.DType != safetensors.BF16 && x.DType != safetensors.F32 {
 		return fmt.Errorf("weights are written as BF16 or F32, not %s", x.DType)
 	}
 	if err := cfg.Validate(); err != nil {
-		return err
-	}
-	if err := checkReplaceable(dir); err != nil {
 		return err
 	}
 	files := map[string][]byte{}
@@ -51,20 +56,18 @@ func (x Export) write(dir string, cfg DrafterConfig, get func(string) ([]float32
 	if err != nil {
 		return err
 	}
-	files[drafterConfigs[0]] = append(text, '\n')
+	files[ConfigFile] = append(text, '\n')
 	if x.Code != "" {
 		if files[codeFile], err = os.ReadFile(x.Code); err != nil {
 			return err
 		}
 	}
-	return durable.WriteDir(dir, func(aside string) error {
-		for name, text := range files {
-			if err := os.WriteFile(filepath.Join(aside, name), text, 0o644); err != nil {
-				return err
-			}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			return err
 		}
-		return writeWeights(filepath.Join(aside, drafterWeights[0]), cfg, get, x.DType)
-	})
+	}
+	return WriteTensors(filepath.Join(dir, safetensors.SingleFile), cfg, get, x.DType)
 }
 
 // checkReplaceable refuses a directory with anything that an export does not write.
@@ -77,14 +80,15 @@ func checkReplaceable(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		if !slices.Contains([]string{drafterConfigs[0], drafterWeights[0], codeFile}, e.Name()) {
+		if !slices.Contains([]string{ConfigFile, safetensors.SingleFile, codeFile}, e.Name()) {
 			return fmt.Errorf("the directory exists and holds %q, which is not of an export: name another directory or empty it", e.Name())
 		}
 	}
 	return nil
 }
 
-func writeWeights(path string, cfg DrafterConfig, get func(string) ([]float32, error), dtype safetensors.DType) error {
+// WriteTensors writes a file with one tensor of the drafter's shapes each: its weights, or something per weight.
+func WriteTensors(path string, cfg DrafterConfig, get Source, dtype safetensors.DType) error {
 	var specs []safetensors.Spec
 	for _, s := range cfg.Shapes() {
 		specs = append(specs, safetensors.Spec{Name: s.Name, DType: dtype, Shape: s.Dims})

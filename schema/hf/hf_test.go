@@ -1,8 +1,12 @@
 package hf
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 
 	"penstock/schema/safetensors"
@@ -70,27 +74,27 @@ func TestReadGoldenDrafter(t *testing.T) {
 	}
 }
 
-func TestExportRoundTrip(t *testing.T) {
+// golden opens the golden drafter with its configuration.
+func golden(t *testing.T) *Drafter {
+	t.Helper()
 	cfg, err := ReadDrafterConfig(filepath.Join(demoGolden, "drafter_config.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	src, err := OpenDrafter(cfg, demoGolden+"/drafter_init.safetensors")
+	d, err := OpenDrafter(cfg, filepath.Join(demoGolden, "drafter_init.safetensors"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer src.Close()
-	get := func(name string) ([]float32, error) {
-		v, err := src.Tensor(name)
-		if err != nil {
-			return nil, err
-		}
-		return v.Float32()
-	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+func TestExportRoundTrip(t *testing.T) {
+	src := golden(t)
 	for _, dtype := range []safetensors.DType{safetensors.F32, safetensors.BF16} {
 		out := filepath.Join(t.TempDir(), "drafter")
 		for range 2 { // the second replaces the first
-			if err := WriteDrafter(out, cfg, get, Export{DType: dtype}); err != nil {
+			if err := WriteDrafter(out, src.DrafterConfig, src.Float32, Export{DType: dtype}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -99,15 +103,21 @@ func TestExportRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		for _, s := range cfg.Shapes() {
-			v, _ := d.Tensor(s.Name)
-			got, err := v.Float32()
+		want := src.DrafterConfig
+		want.Gamma, want.MaxPositions = 0, d.MaxPositions // neither stands in both files
+		if !reflect.DeepEqual(d.DrafterConfig, want) {
+			t.Errorf("configuration %+v, want %+v", d.DrafterConfig, want)
+		}
+		for _, s := range src.Shapes() {
+			got, err := d.Float32(s.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, _ := get(s.Name)
-			for i := range want {
-				w := want[i]
+			want, err := src.Float32(s.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, w := range want {
 				if dtype == safetensors.BF16 {
 					w = safetensors.BF16ToFloat32(safetensors.BF16FromFloat32(w))
 				}
@@ -116,9 +126,102 @@ func TestExportRoundTrip(t *testing.T) {
 				}
 			}
 		}
-		left, _ := os.ReadDir(filepath.Dir(out))
-		if len(left) != 1 {
+		if left, _ := os.ReadDir(filepath.Dir(out)); len(left) != 1 {
 			t.Errorf("left over: %v", left)
 		}
+	}
+}
+
+// What serving systems and transformers look up, by name: a misnamed tensor or key would be ignored there.
+func TestExportLayout(t *testing.T) {
+	src := golden(t)
+	cfg := src.DrafterConfig
+	cfg.Window, cfg.LayerTypes = 512, layerTypes(cfg.Layers, 512)
+	dir := t.TempDir()
+	code := filepath.Join(dir, "code.py")
+	if err := os.WriteFile(code, []byte("# model"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "drafter")
+	if err := WriteDrafter(out, cfg, src.Float32, Export{Code: code}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(out, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"architectures": []any{"DFlashDraftModel"}, "auto_map": map[string]any{"AutoModel": "dflash.DFlashDraftModel"}, "model_type": "qwen3",
+		"block_size": 8.0, "dflash_config": map[string]any{"block_size": 8.0, "mask_token_id": 2047.0, "target_layer_ids": []any{1.0, 2.0, 4.0}},
+		"hidden_size": 128.0, "target_hidden_size": 128.0, "intermediate_size": 384.0, "num_hidden_layers": 2.0, "num_attention_heads": 2.0,
+		"num_key_value_heads": 1.0, "head_dim": 64.0, "layer_types": []any{"sliding_attention", "full_attention"}, "num_target_layers": 6.0,
+		"max_position_embeddings": 32768.0, "rope_theta": 1e6, "rope_scaling": nil, "rope_parameters": map[string]any{"rope_theta": 1e6, "rope_type": "default"},
+		"rms_norm_eps": 1e-6, "hidden_act": "silu", "attention_bias": false, "attention_dropout": 0.0, "tie_word_embeddings": false, "vocab_size": 2048.0,
+		"dtype": "bfloat16", "torch_dtype": "bfloat16", "max_window_layers": 2.0, "use_sliding_window": true, "sliding_window": 512.0,
+	}
+	for k, w := range want {
+		if g, ok := got[k]; !ok || !reflect.DeepEqual(g, w) {
+			t.Errorf("%s is %v, want %v", k, g, w)
+		}
+	}
+	for k := range got {
+		if _, ok := want[k]; !ok {
+			t.Errorf("unexpected key %s", k)
+		}
+	}
+	f, err := safetensors.Open(filepath.Join(out, "model.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var names []string
+	for i := range 2 {
+		for _, p := range strings.Fields(`input_layernorm.weight mlp.down_proj.weight mlp.gate_proj.weight mlp.up_proj.weight post_attention_layernorm.weight
+			self_attn.k_norm.weight self_attn.k_proj.weight self_attn.o_proj.weight self_attn.q_norm.weight self_attn.q_proj.weight self_attn.v_proj.weight`) {
+			names = append(names, fmt.Sprintf("layers.%d.%s", i, p))
+		}
+	}
+	names = append([]string{"fc.weight", "hidden_norm.weight"}, append(names, "norm.weight")...)
+	if !reflect.DeepEqual(f.Names(), names) {
+		t.Errorf("tensors %v, want %v", f.Names(), names)
+	}
+	d, err := ReadDrafter(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if d.LayerWindow(0) != 512 || d.LayerWindow(1) != 0 {
+		t.Errorf("windows %d, %d", d.LayerWindow(0), d.LayerWindow(1))
+	}
+}
+
+func TestExportRefuses(t *testing.T) {
+	src := golden(t)
+	out := t.TempDir()
+	if err := os.WriteFile(filepath.Join(out, "thesis.tex"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteDrafter(out, src.DrafterConfig, src.Float32, Export{}); err == nil || !strings.Contains(err.Error(), `holds "thesis.tex"`) {
+		t.Errorf("a directory with other files: %v", err)
+	}
+	out = filepath.Join(out, "drafter")
+	short := func(name string) ([]float32, error) { return []float32{1}, nil }
+	if err := WriteDrafter(out, src.DrafterConfig, short, Export{}); err == nil || !strings.Contains(err.Error(), "1 values for shape") {
+		t.Errorf("too few values: %v", err)
+	}
+	if err := WriteDrafter(out, src.DrafterConfig, src.Float32, Export{DType: safetensors.F16}); err == nil {
+		t.Error("writes F16")
+	}
+	bad := src.DrafterConfig
+	bad.MaskTokenID = -1
+	if err := WriteDrafter(out, bad, src.Float32, Export{}); err == nil || !strings.Contains(err.Error(), "mask_token_id") {
+		t.Errorf("bad mask: %v", err)
+	}
+	if _, err := os.Stat(out); !os.IsNotExist(err) {
+		t.Errorf("something was written: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package hf
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -23,4 +24,25 @@ func BuildTapIDs(layers, n int) ([]int, error) {
 		ids[i] = int(math.RoundToEven(float64(first) + float64(i*(last-first))/float64(n-1)))
 	}
 	return ids, nil
+}
+
+// CheckTaps returns every reason why a drafter of these taps cannot be trained on a target of so many layers, and served.
+// The last layer is refused: serving systems capture what enters a layer, so the output of the last one is out of reach.
+func CheckTaps(taps []int, layers int) error {
+	var errs []error
+	if len(taps) == 0 {
+		errs = append(errs, errors.New("no taps"))
+	}
+	for i, t := range taps {
+		switch {
+		case t < 0 || t >= layers:
+			errs = append(errs, fmt.Errorf("tap %d is not a layer of the target, which has 0..%d", t, layers-1))
+		case t == layers-1:
+			errs = append(errs, fmt.Errorf("tap %d is the target's last layer, which serving systems cannot capture: use at most %d", t, layers-2))
+		}
+		if i > 0 && t <= taps[i-1] {
+			errs = append(errs, fmt.Errorf("taps %v are not ascending", taps))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -24,7 +24,7 @@ type Target struct {
 // OpenTarget reads dir's config.json and generation_config.json and maps its weights, single or sharded. An unsupported
 // architecture, a missing or torn file and a tensor that is missing or of the wrong shape are errors that name it.
 func OpenTarget(dir string) (*Target, error) {
-	path := filepath.Join(dir, "config.json")
+	path := filepath.Join(dir, ConfigFile)
 	var c config
 	if err := readJSON(path, &c); err != nil {
 		return nil, fmt.Errorf("target %s: %w", dir, err)
@@ -69,7 +69,7 @@ func readEOS(dir string, c *config, vocab int) ([]int, error) {
 	}
 	ids := []int(gen.EOS)
 	if len(ids) == 0 {
-		ids, path = c.EOS, filepath.Join(dir, "config.json")
+		ids, path = c.EOS, filepath.Join(dir, ConfigFile)
 	}
 	for _, id := range ids {
 		if id < 0 || id >= vocab {

@@ -95,7 +95,7 @@ func (d *Dir) Has(name string) bool { return d.shards[name] != nil }
 func (d *Dir) Tensor(name string) (View, error) {
 	f := d.shards[name]
 	if f == nil {
-		return View{}, fmt.Errorf("%s: its weights hold no tensor %q", d.path, name)
+		return View{}, fmt.Errorf("%s: holds no tensor %q", d.path, name)
 	}
 	return f.Tensor(name)
 }

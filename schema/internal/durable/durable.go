@@ -120,6 +120,17 @@ func WriteDir(path string, fill func(dir string) error) error {
 	return SyncDir(parent)
 }
 
+// RemoveDir removes a directory; after a crash it is there whole or not at all under its name.
+func RemoveDir(path string) error {
+	path = filepath.Clean(path)
+	tmp, err := os.MkdirTemp(filepath.Dir(path), aside+filepath.Base(path)+"-*")
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	err = os.Rename(path, filepath.Join(tmp, "old"))
+	return errors.Join(err, os.RemoveAll(tmp))
+}
+
 // Sweep removes what crashed writers left aside in dir. No writer may be at work in it.
 func Sweep(dir string) error {
 	left, err := filepath.Glob(filepath.Join(dir, aside+"*"))
