@@ -26,6 +26,8 @@ func TestDealCases(t *testing.T) {
 		{[]int{1}, 1}, {[]int{1}, 5}, {[]int{5}, 5}, {[]int{7, 1}, 4}, {[]int{1, 1, 1, 1, 1, 1, 1}, 2}, {[]int{100, 1, 1}, 10},
 		{[]int{40, 25, 12, 8, 6, 4, 3, 2}, 24}, {[]int{4000, 2500, 1200, 800, 600, 400, 300, 200}, 24}, {[]int{99, 1}, 100},
 		{[]int{17, 17, 17, 17, 17, 17}, 13}, {[]int{1000, 999, 998, 2}, 1},
+		// Mixes that choosing by deadline alone, or without the group's deadline, gets wrong.
+		{[]int{3, 6, 4, 6, 8}, 3}, {[]int{6, 2, 3, 3, 4}, 4}, {[]int{3, 3, 3, 4, 4}, 4}, {[]int{3, 2, 2, 2, 2, 2, 3}, 5},
 	} {
 		checkDeal(t, c.counts, c.size)
 	}
