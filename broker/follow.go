@@ -48,7 +48,7 @@ func (c *Conn) reader(ctx context.Context, stream, filter string, policy jetstre
 	if err != nil {
 		return nil, 0, err
 	}
-	p, err := newPull(c, stream, info.Name, readBatch)
+	p, err := newPull(c, stream, info.Name, readBatch, false)
 	return p, info.NumPending, err
 }
 
@@ -66,7 +66,7 @@ func (c *Conn) forget(p *pull) {
 func (c *Conn) snapshot(ctx context.Context, stream, filter string, policy jetstream.DeliverPolicy) ([]*nats.Msg, error) {
 	for {
 		msgs, err := c.readAll(ctx, stream, filter, policy)
-		if err == nil || ctx.Err() != nil || !errors.Is(err, errGap) && !isTransient(err) {
+		if err == nil || ctx.Err() != nil || !errors.Is(err, errGap) && !errors.Is(err, ErrEmpty) && !isTransient(err) {
 			return msgs, err
 		}
 		if sleep(ctx, minWait) != nil {
@@ -75,7 +75,7 @@ func (c *Conn) snapshot(ctx context.Context, stream, filter string, policy jetst
 	}
 }
 
-// readAll ends with the messages that were there at first, or with fewer if some were replaced meanwhile.
+// readAll ends with the messages that were there at first. Fewer are right only where they may be replaced meanwhile.
 func (c *Conn) readAll(ctx context.Context, stream, filter string, policy jetstream.DeliverPolicy) ([]*nats.Msg, error) {
 	p, n, err := c.reader(ctx, stream, filter, policy, 0)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *Conn) readAll(ctx context.Context, stream, filter string, policy jetstr
 	msgs := make([]*nats.Msg, 0, n)
 	for uint64(len(msgs)) < n {
 		m, err := p.take(ctx)
-		if errors.Is(err, ErrEmpty) {
+		if errors.Is(err, ErrEmpty) && stream != ledgerStream {
 			break
 		}
 		if err != nil {

@@ -26,6 +26,7 @@ type pull struct {
 	c                *Conn
 	stream, consumer string
 	batch            int
+	limited          bool // the consumer may reach its limit of open messages
 	subject          string
 
 	inbox   string
@@ -41,9 +42,9 @@ type pull struct {
 	spent   bool            // the consumer's limit was reached when last asked
 }
 
-func newPull(c *Conn, stream, consumer string, batch int) (*pull, error) {
+func newPull(c *Conn, stream, consumer string, batch int, limited bool) (*pull, error) {
 	p := &pull{
-		c: c, stream: stream, consumer: consumer, batch: batch,
+		c: c, stream: stream, consumer: consumer, batch: batch, limited: limited,
 		subject: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer,
 	}
 	return p, p.listen()
@@ -98,7 +99,7 @@ func (p *pull) take(ctx context.Context) (*nats.Msg, error) {
 		}
 	}
 	patience := tryTimeout
-	if !p.spent {
+	if p.limited && !p.spent {
 		patience = silence
 	}
 	late := time.NewTimer(patience)
@@ -119,6 +120,10 @@ func (p *pull) take(ctx context.Context) (*nats.Msg, error) {
 		case <-p.session.Done():
 			return nil, p.wrap(nats.ErrDisconnected)
 		case <-late.C:
+			if !p.limited || p.spent {
+				p.left = 0
+				return nil, p.wrap(nats.ErrTimeout)
+			}
 			return p.withdraw(ctx)
 		case <-p.drained:
 			return nil, p.wrap(ErrClosed)

@@ -57,7 +57,7 @@ func (c *Conn) Releases(ctx context.Context, pool string, ackWait time.Duration)
 }
 
 func (c *Conn) open(ctx context.Context, stream, consumer string) (*pull, error) {
-	p, err := newPull(c, stream, consumer, 1)
+	p, err := newPull(c, stream, consumer, 1, true)
 	if err != nil {
 		return nil, err
 	}
