@@ -82,6 +82,9 @@ func verify(dir string) error {
 	}
 	for name, want := range m.Files {
 		path := filepath.Join(dir, name)
+		if filepath.Base(path) != name {
+			return fmt.Errorf("%s: %q is not a file name", manifestFile, name)
+		}
 		got, err := measure(path)
 		switch {
 		case err != nil:

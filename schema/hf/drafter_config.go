@@ -164,6 +164,7 @@ func (c *config) drafter() (DrafterConfig, error) {
 		LayerTypes:  c.LayerTypes, Gamma: or(c.Gamma, 0),
 	}
 	switch {
+	case err != nil: // no telling how many layers
 	case c.LayerTypes == nil:
 		d.Window = or(c.Window, 0)
 		d.LayerTypes = layerTypes(g.Layers, d.Window)

@@ -26,8 +26,11 @@ func (g Geometry) QSize() int { return g.Heads * g.HeadDim }
 // KVSize returns the columns of the keys, or of the values, of one token.
 func (g Geometry) KVSize() int { return g.KVHeads * g.HeadDim }
 
-// maxSize bounds every size read from a file, so that products of two cannot overflow.
-const maxSize = 1 << 28
+// Bounds of what is read from a file: products of two sizes cannot overflow, lists of layers stay short.
+const (
+	maxSize   = 1 << 28
+	maxLayers = 4096
+)
 
 // check returns every problem that has nothing to do with the family.
 func (g Geometry) check() error {
@@ -43,6 +46,9 @@ func (g Geometry) check() error {
 		if f.val < 1 || f.val > maxSize {
 			errs = append(errs, fmt.Errorf("%s: %d is not in 1..%d", f.key, f.val, maxSize))
 		}
+	}
+	if g.Layers > maxLayers {
+		errs = append(errs, fmt.Errorf("num_hidden_layers: %d is over %d", g.Layers, maxLayers))
 	}
 	if g.KVHeads > 0 && g.Heads%g.KVHeads != 0 {
 		errs = append(errs, fmt.Errorf("num_attention_heads: %d is no multiple of num_key_value_heads %d", g.Heads, g.KVHeads))

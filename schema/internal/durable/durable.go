@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // aside is the prefix of names under which content is written before it takes its place.
@@ -133,12 +134,14 @@ func RemoveDir(path string) error {
 
 // Sweep removes what crashed writers left aside in dir. No writer may be at work in it.
 func Sweep(dir string) error {
-	left, err := filepath.Glob(filepath.Join(dir, aside+"*"))
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
-	for _, p := range left {
-		err = errors.Join(err, os.RemoveAll(p))
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), aside) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
 	}
 	return err
 }
