@@ -30,9 +30,9 @@ func shape(bias bool) *hf.Target {
 func lively(seed uint64) Source {
 	return func(s hf.Shape) ([]float32, error) {
 		rows, cols := matrix(s.Dims)
-		v, r := make([]float32, rows*cols), NewRandom(seed, s.Name)
+		v, r := make([]float32, rows*cols), stream(seed, s.Name)
 		for i := range v {
-			if v[i] = 0.4 * r.Normal(uint64(i)); len(s.Dims) == 1 {
+			if v[i] = 0.4 * normal(r); len(s.Dims) == 1 {
 				v[i]++
 			}
 		}

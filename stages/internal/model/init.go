@@ -2,9 +2,11 @@ package model
 
 import (
 	"fmt"
+	"hash/fnv"
 	"strings"
 
 	"penstock/schema/hf"
+	"penstock/stages/internal/counter"
 )
 
 // initStd is the standard deviation of fresh matrices.
@@ -22,13 +24,32 @@ func InitRandom(seed uint64) Source {
 				v[i] = 1
 			}
 		default:
-			r := NewRandom(seed, s.Name)
+			r := stream(seed, s.Name)
 			for i := range v {
-				v[i] = initStd * r.Normal(uint64(i))
+				v[i] = initStd * normal(r)
 			}
 		}
 		return v, nil
 	}
+}
+
+// stream is the random numbers of a tensor.
+func stream(seed uint64, name string) *counter.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return counter.New(seed, counter.Init, h.Sum64())
+}
+
+// normal returns the sum of twelve 16-bit numbers, centred, over 2¹⁶ (Irwin and Hall): of mean 0, variance 1 to nine
+// digits and no value beyond ±6. Being integer arithmetic, it is the same to the last bit on every machine.
+func normal(r *counter.Rand) float32 {
+	sum := 0
+	for range 3 {
+		for x := r.Uint64(); x != 0; x >>= 16 {
+			sum += int(x & 0xFFFF)
+		}
+	}
+	return float32(sum-6*0xFFFF) / (1 << 16)
 }
 
 // FromTarget says what a fresh drafter takes over from the target; everything else comes from Rest.
