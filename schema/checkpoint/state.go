@@ -34,6 +34,7 @@ type Totals struct {
 	Skipped   uint64  `json:"skipped"` // steps skipped
 	Loss      float64 `json:"loss"`    // Σ weighted loss
 	Weight    float64 `json:"weight"`  // Σ weight
+	Seconds   float64 `json:"seconds"` // spent training
 }
 
 // Names in a checkpoint, beside those of a drafter directory.
