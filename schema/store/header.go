@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"math"
 
@@ -25,6 +26,9 @@ type Info struct {
 	Vocab     uint32   // ids are below it
 	MaxLength uint32   // tokens; no document is longer
 }
+
+// Name is the store's identity in text, half of its data hash: 32 hexadecimal digits.
+func (i Info) Name() string { return hex.EncodeToString(i.Data[:16]) }
 
 // header is the file's first 256 bytes.
 type header struct {

@@ -211,6 +211,12 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
+func TestName(t *testing.T) {
+	if got, want := info.Name(), "01"+strings.Repeat("00", 15); got != want {
+		t.Errorf("Name() = %q, want %q", got, want)
+	}
+}
+
 func TestHeaderSize(t *testing.T) {
 	if n := binary.Size(header{}); n != headerSize {
 		t.Errorf("the header takes %d bytes, want %d", n, headerSize)

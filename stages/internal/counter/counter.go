@@ -95,12 +95,12 @@ func (r *Rand) block(i uint64) [2]uint64 {
 
 // philox is Philox4x32 with ten rounds.
 func philox(c [4]uint32, key [2]uint32) [4]uint32 {
+	c0, c1, c2, c3, k0, k1 := c[0], c[1], c[2], c[3], key[0], key[1]
 	for range 10 {
-		hi0, lo0 := bits.Mul32(0xD2511F53, c[0])
-		hi1, lo1 := bits.Mul32(0xCD9E8D57, c[2])
-		c = [4]uint32{hi1 ^ c[1] ^ key[0], lo1, hi0 ^ c[3] ^ key[1], lo0}
-		key[0] += 0x9E3779B9
-		key[1] += 0xBB67AE85
+		a, b := uint64(c0)*0xD2511F53, uint64(c2)*0xCD9E8D57
+		c0, c1, c2, c3 = uint32(b>>32)^c1^k0, uint32(b), uint32(a>>32)^c3^k1, uint32(a)
+		k0 += 0x9E3779B9
+		k1 += 0xBB67AE85
 	}
-	return c
+	return [4]uint32{c0, c1, c2, c3}
 }
