@@ -52,7 +52,9 @@ func (c *Config) problems() []problem {
 func (c *Config) checkFlow(p *checker) {
 	device, number, numbered := strings.Cut(c.Device, ":")
 	_, err := strconv.ParseUint(number, 10, 16)
-	p.ok(c.Device == "cpu" || device == "cuda" && (!numbered || err == nil), "device", "%q is neither cpu, cuda nor cuda:N", c.Device)
+	path, ok := strings.CutPrefix(c.Device, "cpu/")
+	p.ok(c.Device == "cpu" || ok && path != "" || c.Device == "null" || device == "cuda" && (!numbered || err == nil), "device",
+		"%q is neither cpu, cpu/PATH with a matrix product that doctor lists, cuda, cuda:N, nor null", c.Device)
 
 	p.ok(c.Target.Dir != "", "target.dir", "is not set: name the target's Hugging Face directory")
 	p.count("target.instances", c.Target.Instances, 1, 64)
