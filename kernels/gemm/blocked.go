@@ -1,10 +1,6 @@
 package gemm
 
-import (
-	"sync"
-
-	"penstock/kernels/internal/team"
-)
+import "penstock/kernels/internal/team"
 
 const (
 	// depth is how much of k a packed block holds: a panel of b and one of a stay in the first-level cache.
@@ -19,7 +15,7 @@ const (
 // blocked computes a product tile by tile of c. Tasks share nothing: each packs what it reads.
 type blocked struct {
 	kernel
-	free free[scratch]
+	free team.Free[scratch]
 }
 
 // scratch is what one task packs into.
@@ -55,7 +51,7 @@ func (p *blocked) mul(t *team.Team, c, a, b Matrix, ta, tb, add bool) {
 	s.call.wide = ceil(c.Cols, s.call.cols)
 	t.Run(s.call.wide*ceil(c.Rows, s.call.rows), s.run)
 	s.call = call{}
-	p.free.put(s)
+	p.free.Put(s)
 }
 
 // isFew tells whether the path for few rows takes the product.
@@ -109,7 +105,7 @@ func (c *call) task(i int) {
 			c.block(s, i0, i1, j0, j1, p, min(depth, c.k-p))
 		}
 	}
-	c.on.free.put(s)
+	c.on.free.Put(s)
 }
 
 // block adds the products of columns [p, p+k) of op(a) to rows [i0, i1) and columns [j0, j1) of c.
@@ -152,7 +148,7 @@ func (c *call) edge(s *scratch, k int, a *float32, rs, cs int, b *float32, i, ro
 
 // get returns scratch memory of the sizes that any task needs.
 func (p *blocked) get() *scratch {
-	s := p.free.get()
+	s := p.free.Get()
 	if s == nil {
 		s = &scratch{
 			a: make([]float32, depth*p.mr),
@@ -162,28 +158,4 @@ func (p *blocked) get() *scratch {
 		s.run = s.call.task
 	}
 	return s
-}
-
-// free keeps what was made for reuse. It grows to the number of goroutines that ever worked at one time.
-type free[T any] struct {
-	mu   sync.Mutex
-	list []*T
-}
-
-// get returns nil when nothing is left.
-func (f *free[T]) get() *T {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.list) == 0 {
-		return nil
-	}
-	t := f.list[len(f.list)-1]
-	f.list = f.list[:len(f.list)-1]
-	return t
-}
-
-func (f *free[T]) put(t *T) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.list = append(f.list, t)
 }

@@ -118,17 +118,16 @@ func ScaledDifference(x, p []float32, delta float32) {
 	scaledDifferenceGo(x[n:], p[n:], delta)
 }
 
-// Rope turns the pairs (x[i], x[i+h]), h = len(cos) = len(x)/2: out[i] = x[i]·cos[i] - x[i+h]·sin[i],
-// out[i+h] = x[i+h]·cos[i] + x[i]·sin[i]. out may be x.
-func Rope(out, x, cos, sin []float32) {
-	h := len(cos)
-	sin = sin[:h]
-	lo, hi, a, b := out[:h], out[h:2*h], x[:h], x[h:2*h]
-	n := whole(h)
+// Rope turns the pairs (x[i], y[i]): lo = x·cos - y·sin, hi = y·cos + x·sin. With both pairs of vectors exchanged,
+// Rope(hi, lo, y, x, cos, sin), it turns them back. lo and hi may be x and y.
+func Rope(lo, hi, x, y, cos, sin []float32) {
+	size := len(lo)
+	hi, x, y, cos, sin = hi[:size], x[:size], y[:size], cos[:size], sin[:size]
+	n := whole(size)
 	if n > 0 {
-		ropeAVX2(n, &lo[0], &hi[0], &a[0], &b[0], &cos[0], &sin[0])
+		ropeAVX2(n, &lo[0], &hi[0], &x[0], &y[0], &cos[0], &sin[0])
 	}
-	ropeGo(lo[n:], hi[n:], a[n:], b[n:], cos[n:], sin[n:])
+	ropeGo(lo[n:], hi[n:], x[n:], y[n:], cos[n:], sin[n:])
 }
 
 // Norm: out = w·(x·r).
