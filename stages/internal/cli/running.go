@@ -21,7 +21,7 @@ import (
 // How hard `up` tries. A restart is cheap and work is redone exactly once, so it is tried soon and often; an instance
 // that dies this often while no window commits will not recover.
 const (
-	restarts    = 8
+	restarts    = 6
 	backoff     = 50 * time.Millisecond
 	maxBackoff  = 5 * time.Second
 	grace       = 30 * time.Second // a trainer writes a checkpoint in this time

@@ -122,15 +122,7 @@ func (t *Tracker) View(now time.Time) View {
 		AcceptLength: p.AcceptLength, Tokens: p.Tokens, Slots: p.Slots, Dead: p.Dead, Skipped: p.Skipped, Done: p.Done,
 		SecondsLeft: -1, Buckets: []Bucket{}, Stages: []Stage{},
 	}
-	if n := len(t.marks); n >= 2 {
-		first, last := t.marks[0], t.marks[n-1]
-		if s := last.at.Sub(first.at).Seconds(); s > 0 && last.windows > first.windows {
-			v.TokensPerS = float64(last.tokens-first.tokens) / s
-			v.SlotsPerS = float64(last.slots-first.slots) / s
-			left := float64(v.Total-min(v.Total, v.Windows)) * s / float64(last.windows-first.windows)
-			v.SecondsLeft = max(0, left-now.Sub(last.at).Seconds())
-		}
-	}
+	t.recentRates(&v, now)
 	if v.TokensPerS == 0 {
 		t.averageRates(&v, now)
 	}
@@ -151,6 +143,24 @@ func (t *Tracker) View(now time.Time) View {
 		return natural(a.Instance, b.Instance)
 	})
 	return v
+}
+
+// recentRates sets the speeds over the marks. A pause of more than a usual step counts, so that a stall shows.
+func (t *Tracker) recentRates(v *View, now time.Time) {
+	n := len(t.marks)
+	if n < 2 {
+		return
+	}
+	first, last := t.marks[0], t.marks[n-1]
+	windows, seconds := float64(last.windows)-float64(first.windows), last.at.Sub(first.at).Seconds()
+	if windows <= 0 || seconds <= 0 {
+		return
+	}
+	usual, pause := seconds/windows, max(0, now.Sub(last.at).Seconds())
+	seconds += max(0, pause-usual)
+	v.TokensPerS = float64(last.tokens-first.tokens) / seconds
+	v.SlotsPerS = float64(last.slots-first.slots) / seconds
+	v.SecondsLeft = max(0, float64(v.Total-min(v.Total, v.Windows))*seconds/windows-min(pause, usual))
 }
 
 // averageRates sets the speeds from the trainers' own accounts, for a tracker that has seen one progress record only.

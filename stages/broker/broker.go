@@ -1,0 +1,60 @@
+// Package broker is the stage that the others meet at: an embedded NATS server in the run directory.
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+
+	nats "penstock/broker"
+	"penstock/stages/internal/runtime"
+)
+
+// Run is the stage. It writes its address to the run directory once it is ready, and serves until ctx ends.
+func Run(ctx context.Context, env *runtime.Env) error {
+	b := env.Config.Broker
+	if b.URL != "" {
+		return runtime.Permanent(fmt.Errorf("the configuration names an external NATS server, %s: no broker is needed", b.URL))
+	}
+	if b.Port == 0 {
+		b.Port = formerPort(env, b.Host)
+	}
+	s, err := nats.StartServer(ctx, nats.ServerConfig{
+		Host: b.Host, Port: b.Port, Store: env.Run.BrokerStore(), Sync: b.Sync, URLFile: env.Run.URLFile(),
+		Log: func(line string) { env.Log.Warn("nats-server", "line", line) },
+	})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	env.Log.Info("ready", "url", s.URL())
+	if err := s.Wait(ctx); err != nil {
+		return err
+	}
+	return errors.New("the NATS server has stopped by itself")
+}
+
+// formerPort is the port on which the run's clients expect a broker that was restarted, if it is still free; else 0.
+func formerPort(env *runtime.Env, host string) int {
+	former, err := env.Run.URL()
+	if err != nil {
+		return 0
+	}
+	u, err := url.Parse(former)
+	if err != nil {
+		return 0
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		return 0
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, u.Port()))
+	if err != nil {
+		return 0
+	}
+	l.Close()
+	return port
+}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"penstock/broker"
+	"penstock/schema"
+	stage "penstock/stages/broker"
+	"penstock/stages/internal/rundir"
+	"penstock/stages/internal/runtime"
+)
+
+// TestMain makes the test binary penstock, and stages that take part in a run but compute nothing: what these do is in
+// the FAKE_ variables.
+func TestMain(m *testing.M) {
+	idle := func(stage string) func() { return func() { runtime.Main(stage, fakeWorker) } }
+	testscript.Main(m, map[string]func(){
+		"penstock": func() { os.Exit(Main()) },
+		"broker":   func() { runtime.Main("broker", stage.Run) },
+		"batch":    idle("batch"),
+		"target":   idle("target"),
+		"pack":     idle("pack"),
+		"draft":    func() { runtime.Main("draft", fakeTrainer) },
+		"record":   func() { os.Exit(writeRecord()) },
+	})
+}
+
+func TestScripts(t *testing.T) {
+	demo, err := filepath.Abs("../../../deploy/demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("DEMO", demo)
+			config := fmt.Sprintf("target: {dir: %s/models/tiny-go, taps: [1, 2, 4], instances: 2}\n"+
+				"data: {files: [%s/data/tiny-go-chat.jsonl], max_length: 512}\nbatch: {tokens: 1024}\ndraft: {block_size: 8, layers: 2}\n", demo, demo)
+			return os.WriteFile(filepath.Join(env.WorkDir, "test.yaml"), []byte(config), 0o644)
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"await": await, "kill9": kill9,
+		},
+	})
+}
+
+// await runs a command until it succeeds and prints the text.
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	poll(ts, fmt.Sprint(args), func() bool {
+		return ts.Exec(args[1], args[2:]...) == nil && strings.Contains(ts.ReadFile("stdout"), args[0])
+	})
+}
+
+// kill9 kills an instance of a run and waits until another process has its name.
+func kill9(ts *testscript.TestScript, neg bool, args []string) {
+	dir, err := rundir.Open(ts.MkAbs(args[0]))
+	ts.Check(err)
+	pids, err := dir.PIDs()
+	ts.Check(err)
+	old := pids[args[1]]
+	ts.Check(syscall.Kill(old, syscall.SIGKILL))
+	poll(ts, "a new "+args[1], func() bool {
+		pids, err := dir.PIDs()
+		return err == nil && pids[args[1]] != 0 && pids[args[1]] != old
+	})
+}
+
+func poll(ts *testscript.TestScript, what string, ok func() bool) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(30 * time.Second); !ok(); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			ts.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func writeRecord() int {
+	b, err := schema.Encode(schema.Control{Run: "r", Want: "stop"})
+	if err != nil {
+		return 1
+	}
+	_, err = os.Stdout.Write(b)
+	if err != nil {
+		return 1
+	}
+	return 0
+}
+
+func connect(ctx context.Context, env *runtime.Env) (broker.Board, func(), error) {
+	url, err := env.NATS(ctx)
+	if err != nil {
+		return broker.Board{}, nil, err
+	}
+	conn, err := broker.Dial(ctx, url, env.Instance, broker.Options{})
+	if err != nil {
+		return broker.Board{}, nil, err
+	}
+	return conn.Board(), conn.Close, nil
+}
+
+// fakeWorker reports itself and ends when the trainer is done, or the run is asked to stop.
+func fakeWorker(ctx context.Context, env *runtime.Env) error {
+	switch os.Getenv("FAKE_" + env.Stage) {
+	case "permanent":
+		return runtime.Permanent(errors.New("no model here"))
+	case "crash":
+		return errors.New("out of luck")
+	}
+	board, closeConn, err := connect(ctx, env)
+	if err != nil {
+		return err
+	}
+	defer closeConn()
+	if err := board.Put(ctx, "stage."+env.Instance, schema.StageState{Instance: env.Instance, Stage: env.Stage, State: "running", At: time.Now().UnixNano()}); err != nil {
+		return err
+	}
+	return watchEnd(ctx, board)
+}
+
+var errEnd = errors.New("end")
+
+func watchEnd(ctx context.Context, board broker.Board) error {
+	err := board.Watch(ctx, ">", func(h broker.Hint) error {
+		switch r := h.Record.(type) {
+		case schema.Progress:
+			if r.Done {
+				return errEnd
+			}
+		case schema.Control:
+			if r.Want == wantStop {
+				return errEnd
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errEnd) {
+		return nil
+	}
+	return err
+}
+
+// fakeTrainer commits five windows, or waits to be stopped after the third.
+func fakeTrainer(ctx context.Context, env *runtime.Env) error {
+	board, closeConn, err := connect(ctx, env)
+	if err != nil {
+		return err
+	}
+	defer closeConn()
+	if err := board.Put(ctx, "bucket.b512", schema.BucketState{Bucket: "b512", Credit: 4, Floor: 2, Ceiling: 6, Published: 3, Remaining: 2}); err != nil {
+		return err
+	}
+	for w := uint32(1); w <= 5; w++ {
+		p := schema.Progress{Gen: 1, Windows: w, Total: 5, Loss: 4.5, Tokens: 1000 * uint64(w), Slots: 100 * uint64(w), At: time.Now().UnixNano(), Done: w == 5}
+		if err := board.Put(ctx, "progress", p); err != nil {
+			return err
+		}
+		if w == 3 && os.Getenv("FAKE_draft") == "hold" {
+			return watchEnd(ctx, board)
+		}
+	}
+	return rundir.WriteJSON(env.Run.Summary(), map[string]any{"steps": 5, "tokens": 5000, "slots": 500, "seconds": 1.5, "loss": 4.5, "accept_length": 1.25})
+}
