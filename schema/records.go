@@ -170,8 +170,10 @@ type StageState struct {
 	Tokens      uint64             `msgpack:"tokens"`
 	SlotsUsed   uint32             `msgpack:"slots_used"`
 	Slots       uint32             `msgpack:"slots"`
-	Seconds     map[string]float64 `msgpack:"seconds"` // wall time by activity: compute, copy, or a cause of waiting
-	At          int64              `msgpack:"at"`      // Unix nanoseconds
+	Seconds     map[string]float64 `msgpack:"seconds"`     // wall time by activity: compute, copy, or a cause of waiting
+	HandoffP50  float64            `msgpack:"handoff_p50"` // seconds from a hop's publish to the start of work, of the latest hops
+	HandoffP99  float64            `msgpack:"handoff_p99"`
+	At          int64              `msgpack:"at"` // Unix nanoseconds
 }
 
 // Progress is the trainer's report on ps.board.progress, one per committed window.
