@@ -13,8 +13,8 @@ import (
 
 var everyLoss = []Loss{{Kind: DFlash, Gamma: 3}, {Kind: DFlash}}
 
-// TestGradientIsTheSlope compares, tensor by tensor, the gradient along one direction with central differences of the
-// loss's numerator.
+// TestGradientIsTheSlope compares, tensor by tensor, the gradient along itself and along a random direction with the
+// slope of the loss's numerator.
 func TestGradientIsTheSlope(t *testing.T) {
 	for _, c := range []struct {
 		bias                 bool
@@ -26,29 +26,48 @@ func TestGradientIsTheSlope(t *testing.T) {
 		if _, err := d.Step(b, loss, grads); err != nil {
 			t.Fatal(err)
 		}
+		value := func() float64 {
+			r, err := d.Step(b, loss, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.Num
+		}
 		for i := range d.Weights.Len() {
 			name, w := d.Weights.At(i)
 			_, g := grads.At(i)
 			length := math.Sqrt(dev.SumSquares(g))
-			before := slices.Clone(w.F32)
-			at := func(step float64) float64 {
-				for j, v := range before {
-					w.F32[j] = v + float32(step*float64(g.F32[j])/length)
+			for along, u := range map[string][]float32{"itself": g.F32, "a random direction": kernelstest.Pattern(g.Len(), 9)} {
+				want, got := project(g.F32, u), slope(w.F32, u, value)
+				if !(math.Abs(got-want) <= 2e-3*length) || length == 0 {
+					t.Errorf("%+v %s: gradient of length %.6g is %.6g along %s, the loss's slope %.6g", c, name, length, want, along, got)
 				}
-				r, err := d.Step(b, loss, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				copy(w.F32, before)
-				return r.Num
-			}
-			const h = 2e-3
-			slope := (8*(at(h)-at(-h)) - (at(2*h) - at(-2*h))) / (12 * h)
-			if math.Abs(slope-length) > 2e-3*length+2e-3 {
-				t.Errorf("%+v %s: gradient of length %.6g, slope along it %.6g", c, name, length, slope)
 			}
 		}
 	}
+}
+
+// project returns g·u/|u|.
+func project(g, u []float32) float64 {
+	var gu, uu float64
+	for i, v := range u {
+		gu, uu = gu+float64(g[i])*float64(v), uu+float64(v)*float64(v)
+	}
+	return gu / math.Sqrt(uu)
+}
+
+// slope returns the derivative of f as w moves along u, by central differences of fourth order; w is left as it was.
+func slope(w, u []float32, f func() float64) float64 {
+	const h = 4e-3
+	before, length := slices.Clone(w), project(u, u)
+	at := func(step float64) float64 {
+		for i, v := range before {
+			w[i] = v + float32(step*float64(u[i])/length)
+		}
+		defer copy(w, before)
+		return f()
+	}
+	return (8*(at(h)-at(-h)) - (at(2*h) - at(-2*h))) / (12 * h)
 }
 
 // TestPaceGradient: with its weights held at their values, D-PACE's gradient is that of Σ W·ce.
@@ -77,16 +96,8 @@ func TestPaceGradient(t *testing.T) {
 		t.Errorf("numerator %v, Σ W·ce %v", r.Num, v)
 	}
 	w, g := d.Weights.Tensor("layers.1.mlp.up_proj.weight"), grads.Tensor("layers.1.mlp.up_proj.weight")
-	length, before := math.Sqrt(dev.SumSquares(g)), slices.Clone(w.F32)
-	at := func(step float64) float64 {
-		for j, v := range before {
-			w.F32[j] = v + float32(step*float64(g.F32[j])/length)
-		}
-		return value()
-	}
-	const h = 1e-2
-	if slope := (at(h) - at(-h)) / (2 * h); math.Abs(slope-length) > 5e-3*length {
-		t.Errorf("gradient of length %.6g, slope along it %.6g", length, slope)
+	if got, want := slope(w.F32, g.F32, value), project(g.F32, g.F32); math.Abs(got-want) > 2e-3*want {
+		t.Errorf("gradient of length %.6g, slope along it %.6g", want, got)
 	}
 }
 
