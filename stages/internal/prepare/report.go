@@ -1,0 +1,125 @@
+package prepare
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+
+	"penstock/schema/store"
+	"penstock/stages/internal/plan"
+	"penstock/stages/internal/rundir"
+)
+
+// Report says what a store holds and what was left out of it.
+type Report struct {
+	Store      string         `json:"store"` // path
+	Data       string         `json:"data"`  // the store's name, by content
+	Rows       int            `json:"rows"`
+	Documents  int            `json:"documents"`
+	Tokens     int            `json:"tokens"`
+	Supervised float64        `json:"supervised"` // share of the tokens
+	Cut        int            `json:"cut"`        // documents cut at the maximum length
+	Repeated   int            `json:"repeated"`   // documents whose text came before; they are kept
+	Rejected   int            `json:"rejected"`
+	Rejects    map[string]int `json:"rejects"`     // rows by reason
+	RejectFile string         `json:"reject_file"` // empty without rejects
+	Lengths    []Range        `json:"lengths"`     // histogram, by doubling lengths
+	Buckets    []Range        `json:"buckets"`     // proposed, or as asked for
+	Reused     bool           `json:"reused"`      // the store was there already
+	Seconds    float64        `json:"seconds"`
+}
+
+// Range is the documents of some lengths: longer than the range before, up to UpTo tokens.
+type Range struct {
+	UpTo      int `json:"up_to"`
+	Documents int `json:"documents"`
+	Tokens    int `json:"tokens"`
+}
+
+// count adds one document that went into the store.
+func (r *Report) count(d document, repeated bool) {
+	r.Documents++
+	if d.cut {
+		r.Cut++
+	}
+	if repeated {
+		r.Repeated++
+	}
+}
+
+// describe adds what the store itself tells.
+func (r *Report) describe(o Options) error {
+	s, err := store.Open(r.Store)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	r.Tokens = s.Tokens()
+	r.Supervised = float64(s.Supervised()) / float64(s.Tokens())
+	spec := o.Buckets
+	if spec == "" {
+		spec = "auto:4"
+	}
+	edges, err := plan.Edges(s, spec, o.MaxLength)
+	if err != nil {
+		return err
+	}
+	r.Buckets = ranges(s, edges)
+	var doubling []int
+	for n := 32; n < o.MaxLength; n *= 2 {
+		doubling = append(doubling, n)
+	}
+	r.Lengths = ranges(s, append(doubling, o.MaxLength))
+	return nil
+}
+
+// ranges counts documents up to each of the rising edges.
+func ranges(docs plan.Lengths, edges []int) []Range {
+	out := make([]Range, len(edges))
+	for i, e := range edges {
+		out[i].UpTo = e
+	}
+	for i := range docs.Len() {
+		n := docs.Length(i)
+		at := &out[sort.SearchInts(edges, n)]
+		at.Documents++
+		at.Tokens += n
+	}
+	return out
+}
+
+// nothingLeft is the error of data of which every row is rejected.
+func (r *Report) nothingLeft(o Options) error {
+	files := strings.Join(o.Files, ", ")
+	if r.Rows == 0 {
+		return fmt.Errorf("prepare %s: there are no rows; want JSON lines with messages", files)
+	}
+	var reasons []string
+	for reason, n := range r.Rejects {
+		reasons = append(reasons, fmt.Sprintf("%s: %d", reason, n))
+	}
+	sort.Strings(reasons)
+	return fmt.Errorf("prepare %s: none of %d rows can be trained on (%s); each is explained in %s", files, r.Rows, strings.Join(reasons, ", "), r.RejectFile)
+}
+
+func (r *Report) write(path string) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return rundir.WriteFile(path, append(b, '\n'))
+}
+
+// readReport reads what write wrote. A report that is torn counts as damage of its store.
+func readReport(path string) (r Report, err error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return r, fmt.Errorf("read report: %w", err)
+	}
+	if err := json.Unmarshal(b, &r); err != nil {
+		return r, fmt.Errorf("read report %q: %w: %w", path, store.ErrDamaged, err)
+	}
+	return r, nil
+}
