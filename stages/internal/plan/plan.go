@@ -92,6 +92,11 @@ func New(docs Lengths, c *schema.Config) (*Plan, error) {
 		p.windows = limit
 		p.batches = last.batch + sum(last.before[limit-last.window])
 	}
+	for _, e := range p.epochs {
+		for b, n := range e.before[min(len(e.before)-1, p.windows-e.window)] {
+			p.buckets[b].Batches += n
+		}
+	}
 	return p, nil
 }
 

@@ -105,6 +105,13 @@ func TestPlan(t *testing.T) {
 			}
 		}
 		for _, b := range p.Buckets() {
+			n := 0
+			for _, w := range perWindow {
+				n += w[b.Name]
+			}
+			if b.Batches != n {
+				t.Fatalf("bucket %s says %d batches, has %d", b.Name, b.Batches, n)
+			}
 			for ahead := range 4 {
 				most := 0
 				for w := range perWindow {
