@@ -13,7 +13,7 @@ type Bucket struct {
 	Edge      int    // tokens of the longest documents it takes
 	Documents int
 	Tokens    int
-	Batches   int // over the run
+	Batches   int     // over the run
 	docs      []int32 // by number
 }
 
