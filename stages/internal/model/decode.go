@@ -7,12 +7,16 @@ import (
 	"slices"
 )
 
-// Decoder decodes greedily with speculation. With a drafter of any quality the output is the target's own.
+// Decoder decodes greedily with speculation. With a drafter of any quality the output is the target's own. It keeps its
+// caches from prompt to prompt.
 type Decoder struct {
 	Target  *Target
 	Drafter *Drafter
 	EOS     []int32
 	MaxNew  int // a sequence ends after the round that reaches it
+
+	seq   *Session
+	draft *DraftSession
 }
 
 // Decoded is one decoded prompt.
@@ -28,19 +32,15 @@ func (c *Decoder) Decode(ctx context.Context, prompt []int32) (Decoded, error) {
 	if len(prompt) == 0 {
 		return Decoded{}, errors.New("decode: the prompt is empty")
 	}
-	size := c.Drafter.Config.BlockSize
-	capacity := len(prompt) + c.MaxNew + 2*size
-	seq, err := c.Target.NewSession(capacity, c.Drafter.Config.Taps)
-	if err != nil {
+	if err := c.start(len(prompt) + c.MaxNew + 2*c.Drafter.Config.BlockSize); err != nil {
 		return Decoded{}, err
 	}
-	draft := c.Drafter.NewSession(capacity)
-	hidden, taken, err := seq.Append(prompt)
+	hidden, taken, err := c.seq.Append(prompt)
 	if err != nil {
 		return Decoded{}, err
 	}
 	first := c.Target.dev.Argmax(hidden.RowRange(len(prompt)-1, len(prompt)), c.Target.Head)
-	if err := draft.Extend(taken); err != nil {
+	if err := c.draft.Extend(taken); err != nil {
 		return Decoded{}, err
 	}
 	out := Decoded{Output: first}
@@ -48,7 +48,7 @@ func (c *Decoder) Decode(ctx context.Context, prompt []int32) (Decoded, error) {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		if news, err = c.round(seq, draft, out.Output[len(out.Output)-1]); err != nil {
+		if news, err = c.round(out.Output[len(out.Output)-1]); err != nil {
 			return out, fmt.Errorf("decode: round %d: %w", len(out.Rounds), err)
 		}
 		out.Output = append(out.Output, news...)
@@ -57,14 +57,32 @@ func (c *Decoder) Decode(ctx context.Context, prompt []int32) (Decoded, error) {
 	return out, c.Target.dev.Sync()
 }
 
+// start empties the caches, and replaces them by larger ones where capacity does not fit. A device frees nothing before it
+// is closed, so they at least double.
+func (c *Decoder) start(capacity int) error {
+	if c.seq != nil && c.seq.Capacity() >= capacity {
+		c.draft.Reset()
+		return c.seq.Truncate(0)
+	}
+	if c.seq != nil {
+		capacity = max(capacity, 2*c.seq.Capacity())
+	}
+	seq, err := c.Target.NewSession(capacity, c.Drafter.Config.Taps)
+	if err != nil {
+		return err
+	}
+	c.seq, c.draft = seq, c.Drafter.NewSession(capacity)
+	return nil
+}
+
 // round verifies one proposal after last, which is not in the caches yet, and returns the tokens emitted.
-func (c *Decoder) round(seq *Session, draft *DraftSession, last int32) ([]int32, error) {
-	proposal, err := draft.Propose(last)
+func (c *Decoder) round(last int32) ([]int32, error) {
+	proposal, err := c.draft.Propose(last)
 	if err != nil {
 		return nil, err
 	}
-	n := seq.Len()
-	hidden, taken, err := seq.Append(append([]int32{last}, proposal...))
+	n := c.seq.Len()
+	hidden, taken, err := c.seq.Append(append([]int32{last}, proposal...))
 	if err != nil {
 		return nil, err
 	}
@@ -73,10 +91,10 @@ func (c *Decoder) round(seq *Session, draft *DraftSession, last int32) ([]int32,
 	for accepted < len(proposal) && proposal[accepted] == choice[accepted] {
 		accepted++
 	}
-	if err := draft.Extend(taken.RowRange(0, accepted+1)); err != nil {
+	if err := c.draft.Extend(taken.RowRange(0, accepted+1)); err != nil {
 		return nil, err
 	}
-	return choice[:accepted+1], seq.Truncate(n + accepted + 1)
+	return choice[:accepted+1], c.seq.Truncate(n + accepted + 1)
 }
 
 func (c *Decoder) ends(ids []int32) bool {

@@ -34,8 +34,8 @@ func TestSpeculationIsLossless(t *testing.T) {
 	dev := &kernels.Ref{}
 	for _, window := range []int{0, 3} {
 		d, m := newDrafter(t, dev, false, 2, 5, window), newTarget(t, dev, false)
-		for _, prompt := range [][]int32{{7}, {1, 2, 3, 4, 5, 6}} {
-			c := Decoder{Target: m, Drafter: d, MaxNew: 20}
+		c := Decoder{Target: m, Drafter: d, MaxNew: 20}
+		for _, prompt := range [][]int32{{7}, {1, 2, 3, 4, 5, 6}, {7, 8}} {
 			got, err := c.Decode(context.Background(), prompt)
 			if err != nil {
 				t.Fatal(err)

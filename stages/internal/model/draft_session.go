@@ -27,6 +27,9 @@ func (d *Drafter) NewSession(capacity int) *DraftSession {
 // Len returns the number of committed tokens.
 func (s *DraftSession) Len() int { return s.n }
 
+// Reset forgets every committed token.
+func (s *DraftSession) Reset() { s.n = 0 }
+
 // Extend commits the captures [n, K·H] of the next n tokens.
 func (s *DraftSession) Extend(hidden kernels.Tensor) error {
 	d, lo, hi := s.d, s.n, s.n+hidden.Rows

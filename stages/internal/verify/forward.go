@@ -73,11 +73,14 @@ func columns(v []float32, width, at, n int) []float32 {
 
 // logits checks the greedy choice at every token and one row of logits.
 func (r *run) logits(m *model.Target, ids, offsets, argmax []int32, row7 []float32) error {
+	s, err := m.NewSession(len(ids), nil)
+	if err != nil {
+		return err
+	}
 	var t tally
 	for i := range len(offsets) - 1 {
 		lo, hi := int(offsets[i]), int(offsets[i+1])
-		s, err := m.NewSession(hi-lo, nil)
-		if err != nil {
+		if err := s.Truncate(0); err != nil {
 			return err
 		}
 		hidden, _, err := s.Append(ids[lo:hi])

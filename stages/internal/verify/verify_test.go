@@ -19,25 +19,28 @@ import (
 
 const demo = "../../../deploy/demo/"
 
-func verify(t *testing.T, golden string, decode int) Report {
+func verify(t *testing.T, target, golden string, decode int) Report {
 	t.Helper()
-	r, err := Run(context.Background(), &kernels.Ref{}, Options{TargetDir: demo + "models/tiny-go", GoldenDir: golden, Decode: decode})
+	r, err := Run(context.Background(), &kernels.Ref{}, Options{TargetDir: target, GoldenDir: golden, Decode: decode})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// TestGolden holds the model code to the demo's golden vectors, well inside the published tolerances.
+// TestGolden holds the model code to golden vectors, well inside the published tolerances.
 func TestGolden(t *testing.T) {
 	goals := map[string]float64{"target.": 1e-5, "dflash": 5e-6, "dpace": 5e-6, "gradient.": 1e-5, "curve.": 1e-6, "trained.": 1e-6}
 	for _, c := range []struct {
-		name   string
-		decode int
-		checks int
-	}{{"tiny-go", 0, 90}, {"tiny-go-trained", 2, 10}} {
-		t.Run(c.name, func(t *testing.T) {
-			r := verify(t, demo+"golden/"+c.name, c.decode)
+		target, golden string
+		decode, checks int
+	}{
+		{demo + "models/tiny-go", demo + "golden/tiny-go", 0, 90},
+		{demo + "models/tiny-go", demo + "golden/tiny-go-trained", 2, 10},
+		{"testdata/grouped/model", "testdata/grouped/golden", 0, 110},
+	} {
+		t.Run(c.golden, func(t *testing.T) {
+			r := verify(t, c.target, c.golden, c.decode)
 			if !r.OK || len(r.Checks) != c.checks {
 				t.Errorf("ok %v, %d checks, want %d:\n%s", r.OK, len(r.Checks), c.checks, r)
 			}
@@ -166,7 +169,7 @@ func TestWrongAnswersAreFound(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := golden(t, c.files...)
 			c.change(t, dir)
-			r := verify(t, dir, 1)
+			r := verify(t, demo+"models/tiny-go", dir, 1)
 			failed := map[string]bool{}
 			for _, check := range r.Checks {
 				if !check.OK {
