@@ -21,7 +21,8 @@ type Status struct {
 	gen     atomic.Uint32
 	Batches atomic.Uint64
 	Tokens  atomic.Uint64
-	Used    func() (used, slots int) // of its pool; nil for none
+	Handoff Latency
+	used    func() (used, slots int) // of its pool; nil for none
 
 	mu      sync.Mutex
 	state   string
@@ -60,8 +61,10 @@ func (s *Status) Record() schema.StageState {
 	if waiting == "" && state == "running" {
 		r.Waiting = s.w.Book.Current()
 	}
-	if s.Used != nil {
-		used, slots := s.Used()
+	p50, p99 := s.Handoff.Quantiles()
+	r.HandoffP50, r.HandoffP99 = p50.Seconds(), p99.Seconds()
+	if s.used != nil {
+		used, slots := s.used()
 		r.SlotsUsed, r.Slots = uint32(used), uint32(slots)
 	}
 	return r

@@ -1,0 +1,76 @@
+// Package batch is the builder: it prepares the data, plans the run, and publishes one root message a batch, window
+// by window, no further ahead than the look-ahead allows.
+package batch
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"penstock/broker"
+	"penstock/broker/policy"
+	"penstock/schema"
+	"penstock/stages/internal/plan"
+	"penstock/stages/internal/prepare"
+	"penstock/stages/internal/runtime"
+	"penstock/stages/internal/worker"
+)
+
+// Run is the stage. It returns once every window of the plan has committed.
+func Run(ctx context.Context, env *runtime.Env) error {
+	return worker.Run(ctx, env, func(ctx context.Context, w *worker.Worker) error {
+		run, err := announce(ctx, w)
+		if err != nil {
+			return err
+		}
+		defer run.Store.Close()
+		return w.Generations(ctx, func(ctx context.Context, gen uint32) error {
+			b := builder{w: w, plan: run.Plan, gen: gen, pub: broker.NewPublisher(w.Conn, broker.Fwd)}
+			return b.publish(ctx)
+		})
+	})
+}
+
+// announce prepares the store, or finds it prepared, and says on the board what the run trains on.
+func announce(ctx context.Context, w *worker.Worker) (*worker.RunPlan, error) {
+	w.Status.Wait("the data to be tokenised")
+	out := w.Config.Data.Store
+	if out == "" {
+		out = w.Run.Stores()
+	}
+	report, err := prepare.Prepare(ctx, prepare.OptionsFor(w.Config, out))
+	if err != nil {
+		return nil, runtime.Permanent(fmt.Errorf("prepare data: %w", err))
+	}
+	w.Log.Info("data is ready", "documents", report.Documents, "tokens", report.Tokens, "rejected", report.Rejected, "store", report.Store)
+	path, err := filepath.Abs(report.Store)
+	if err != nil {
+		return nil, fmt.Errorf("store path: %w", err)
+	}
+	run, err := worker.OpenPlan(w.Config, path)
+	if err != nil {
+		return nil, runtime.Permanent(err)
+	}
+	return run, w.Conn.Board().Put(ctx, worker.KeyPlan, run.Info(w.Run.Name()))
+}
+
+// builder publishes the roots of one generation.
+type builder struct {
+	w    *worker.Worker
+	plan *plan.Plan
+	gen  uint32
+	pub  *broker.Publisher[schema.Root]
+}
+
+// root is the message of one planned batch.
+func (b *builder) root(p plan.BatchPlan) schema.Root {
+	return schema.Root{
+		Batch:     schema.Batch{Run: b.w.Run.Name(), Gen: b.gen, Epoch: uint32(p.Epoch), Window: uint32(p.Window), Index: uint32(p.Index), Bucket: p.Bucket},
+		Documents: uint32(len(p.Docs)), Tokens: uint32(p.Tokens),
+	}
+}
+
+// limits returns the bounds of a bucket's pull limit.
+func limits(p *plan.Plan, bucket string, lookahead int) policy.Limits {
+	return policy.Limits{Floor: p.Floor(bucket), Ceiling: p.Ceiling(bucket, lookahead)}
+}

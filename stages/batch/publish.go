@@ -1,0 +1,122 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"penstock/broker"
+	"penstock/broker/policy"
+	"penstock/schema"
+	"penstock/stages/internal/account"
+)
+
+const hintEvery = 500 * time.Millisecond
+
+// publish runs one synchronous publisher a bucket, in plan order, until the run is complete.
+func (b *builder) publish(ctx context.Context) error {
+	b.w.Status.Running()
+	b.w.Book.Enter(account.Window)
+	g, ctx := errgroup.WithContext(ctx)
+	var published []*atomic.Uint32
+	for _, bucket := range b.plan.Buckets() {
+		n := new(atomic.Uint32)
+		published = append(published, n)
+		g.Go(func() error { return b.publishBucket(ctx, bucket.Name, n) })
+	}
+	hints, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- b.hint(hints, published) }()
+	err := g.Wait()
+	if err == nil {
+		err = b.w.Ledger.Wait(ctx, func(l *policy.Lineage) bool { return int(l.Next) >= b.plan.Windows() })
+	}
+	stop()
+	if herr := <-done; err == nil {
+		err = herr
+	}
+	return err
+}
+
+// publishBucket publishes what is missing of one bucket's roots, each when its window comes within the look-ahead.
+func (b *builder) publishBucket(ctx context.Context, bucket string, published *atomic.Uint32) error {
+	first, err := b.resume(ctx, bucket)
+	if err != nil {
+		return err
+	}
+	_, next := b.w.Ledger.Front()
+	for w := int(next); w < b.plan.Windows(); w++ {
+		err := b.w.Ledger.Wait(ctx, func(l *policy.Lineage) bool {
+			return policy.Publishable(uint32(w), l.Next, uint32(b.w.Config.Window.Lookahead))
+		})
+		if err != nil {
+			return err
+		}
+		for _, p := range b.plan.Window(w) {
+			if p.Bucket != bucket || p.Index < first {
+				continue
+			}
+			r := b.root(p)
+			if err := b.pub.Publish(ctx, bucket, r, rootID(r.Batch)); err != nil {
+				return fmt.Errorf("root of batch %d: %w", p.Index, err)
+			}
+			published.Add(1)
+			b.w.Status.Batches.Add(1)
+			b.w.Status.Tokens.Add(uint64(p.Tokens))
+		}
+	}
+	return nil
+}
+
+// resume returns the plan index from which on the bucket's roots are missing: behind the last that is still stored.
+// With none stored, all that were published have been acknowledged, so their windows have committed.
+func (b *builder) resume(ctx context.Context, bucket string) (int, error) {
+	tail, ok, err := broker.Tail(ctx, b.w.Conn, broker.Fwd, bucket)
+	if err != nil || !ok || tail.Gen != b.gen {
+		return 0, err
+	}
+	return int(tail.Index) + 1, nil
+}
+
+// rootID names a root for the stream's memory of duplicates; a new generation publishes the same batch again.
+func rootID(b schema.Batch) string {
+	return fmt.Sprintf("%s/%d/%d/%d", b.Run, b.Gen, b.Epoch, b.Index)
+}
+
+// hint keeps each bucket's stock and credit on the board.
+func (b *builder) hint(ctx context.Context, published []*atomic.Uint32) error {
+	tick := time.NewTicker(hintEvery)
+	defer tick.Stop()
+	for {
+		for i, bucket := range b.plan.Buckets() {
+			credit, err := b.w.Conn.Credit(ctx, b.gen, bucket.Name)
+			if err != nil {
+				return quiet(ctx, err)
+			}
+			lim := limits(b.plan, bucket.Name, b.w.Config.Window.Lookahead)
+			n := published[i].Load()
+			err = b.w.Conn.Board().Put(ctx, "bucket."+bucket.Name, schema.BucketState{
+				Bucket: bucket.Name, Credit: uint32(credit.Limit), Floor: uint32(lim.Floor), Ceiling: uint32(lim.Ceiling),
+				Published: n, Remaining: uint32(bucket.Batches) - min(uint32(bucket.Batches), n),
+			})
+			if err != nil {
+				return quiet(ctx, err)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func quiet(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

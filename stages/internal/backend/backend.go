@@ -1,0 +1,36 @@
+// Package backend opens the device that a configuration names.
+package backend
+
+import (
+	"fmt"
+	"strings"
+
+	"penstock/kernels"
+	"penstock/kernels/cpu"
+)
+
+// Open returns the device of a name: cpu, cpu/PATH with a named matrix product, or null, whose ops do nothing. One that
+// was asked for and is not there is an error: nothing falls back silently.
+func Open(name string) (kernels.Device, error) { return open(name, 0) }
+
+// OpenOne is Open with one thread, for a process that runs several devices side by side.
+func OpenOne(name string) (kernels.Device, error) { return open(name, 1) }
+
+func open(name string, threads int) (kernels.Device, error) {
+	kind, path, _ := strings.Cut(name, "/")
+	switch kind {
+	case "null":
+		return kernels.NewNull(), nil
+	case "cpu":
+		return cpu.New(cpu.Options{Threads: threads, Gemm: path})
+	}
+	return nil, fmt.Errorf("device %q: this binary was built for cpu only", name)
+}
+
+// Checksum returns the sum over features that devices of a name state in CheckFeatures.
+func Checksum(name string) func([]float32) uint64 {
+	if name == "null" {
+		return func([]float32) uint64 { return 0 }
+	}
+	return kernels.CheckSum
+}
