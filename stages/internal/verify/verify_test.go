@@ -14,33 +14,53 @@ import (
 	"testing"
 
 	"penstock/kernels"
+	"penstock/kernels/cpu"
 	"penstock/schema/safetensors"
 )
 
 const demo = "../../../deploy/demo/"
 
-func verify(t *testing.T, target, golden string, decode int) Report {
+// fast is the CPU device of this machine.
+func fast(t *testing.T) kernels.Device {
 	t.Helper()
-	r, err := Run(context.Background(), &kernels.Ref{}, Options{TargetDir: target, GoldenDir: golden, Decode: decode})
+	dev, err := cpu.New(cpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return dev
+}
+
+func verify(t *testing.T, dev kernels.Device, o Options) Report {
+	t.Helper()
+	r, err := Run(context.Background(), dev, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// TestGolden holds the model code to golden vectors, well inside the published tolerances.
+// TestGolden holds the model code to golden vectors on both host devices, well inside the published tolerances.
 func TestGolden(t *testing.T) {
+	tinyGo, grouped := demo+"models/tiny-go", "testdata/grouped/model"
 	goals := map[string]float64{"target.": 1e-5, "dflash": 5e-6, "dpace": 5e-6, "gradient.": 1e-5, "curve.": 1e-6, "trained.": 1e-6}
 	for _, c := range []struct {
-		target, golden string
-		decode, checks int
+		dev    kernels.Device
+		o      Options
+		checks int
 	}{
-		{demo + "models/tiny-go", demo + "golden/tiny-go", 0, 90},
-		{demo + "models/tiny-go", demo + "golden/tiny-go-trained", 2, 10},
-		{"testdata/grouped/model", "testdata/grouped/golden", 0, 110},
+		{fast(t), Options{TargetDir: tinyGo, GoldenDir: demo + "golden/tiny-go"}, 90},
+		{fast(t), Options{TargetDir: tinyGo, GoldenDir: demo + "golden/tiny-go-trained"}, 11},
+		{fast(t), Options{TargetDir: grouped, GoldenDir: "testdata/grouped/golden"}, 110},
+		{&kernels.Ref{}, Options{TargetDir: grouped, GoldenDir: "testdata/grouped/golden"}, 110},
+		{&kernels.Ref{}, Options{TargetDir: tinyGo, GoldenDir: demo + "golden/tiny-go-trained", Decode: 1}, 10},
 	} {
-		t.Run(c.golden, func(t *testing.T) {
-			r := verify(t, c.target, c.golden, c.decode)
+		t.Run(c.dev.Name()+" "+filepath.Base(filepath.Dir(c.o.GoldenDir))+" "+filepath.Base(c.o.GoldenDir), func(t *testing.T) {
+			r := verify(t, c.dev, c.o)
 			if !r.OK || len(r.Checks) != c.checks {
 				t.Errorf("ok %v, %d checks, want %d:\n%s", r.OK, len(r.Checks), c.checks, r)
 			}
@@ -169,7 +189,7 @@ func TestWrongAnswersAreFound(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := golden(t, c.files...)
 			c.change(t, dir)
-			r := verify(t, demo+"models/tiny-go", dir, 1)
+			r := verify(t, fast(t), Options{TargetDir: demo + "models/tiny-go", GoldenDir: dir, Decode: 1})
 			failed := map[string]bool{}
 			for _, check := range r.Checks {
 				if !check.OK {
