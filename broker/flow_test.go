@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -23,26 +22,11 @@ func TestPipeline(t *testing.T) {
 
 func pipeline(t testing.TB, b *brokertest.Broker, n uint32) {
 	c := b.Conn("control", broker.Options{})
-	ctx := brokertest.Context(t)
-	if err := c.EnsureTopology(ctx); err != nil {
+	if err := c.EnsureTopology(brokertest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	brokertest.Open(t, c, 1, 4, "b64")
-	ctx, stop := context.WithCancelCause(ctx)
-	finished := errors.New("finished")
-
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return builder(ctx, b.Conn("batch", broker.Options{}), n) })
-	g.Go(func() error { return target(ctx, b.Conn("target", broker.Options{})) })
-	g.Go(func() error { return pack(ctx, b.Conn("pack", broker.Options{})) })
-	g.Go(func() error {
-		err := draft(ctx, b.Conn("draft", broker.Options{}), n)
-		if err == nil {
-			stop(finished)
-		}
-		return err
-	})
-	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, finished) {
+	brokertest.Open(t, c, 1, 4, "b64", "b128")
+	if err := runStages(t, b, 1, n); err != nil {
 		t.Fatal(err)
 	}
 	entries, _, err := c.Ledger().State(brokertest.Context(t), broker.LedgerWindow(1, 0))
@@ -58,64 +42,98 @@ func pipeline(t testing.TB, b *brokertest.Broker, n uint32) {
 	if added != int(n) {
 		t.Errorf("%d batches added, want %d", added, n)
 	}
-	brokertest.WaitCredit(t, c, 1, "b64", func(a broker.Credit) bool { return a.Open == 0 && a.Queued == 0 })
+	for _, bucket := range buckets {
+		brokertest.WaitCredit(t, c, 1, bucket, func(a broker.Credit) bool { return a.Open == 0 && a.Queued == 0 })
+	}
 }
 
-func builder(ctx context.Context, c *broker.Conn, n uint32) error {
+var buckets = []string{"b64", "b128"}
+
+// runStages sends n batches through a builder, two targets, a packer and a drafter that do no work.
+func runStages(t testing.TB, b *brokertest.Broker, gen, n uint32) error {
+	ctx, stop := context.WithCancelCause(brokertest.Context(t))
+	finished := errors.New("finished")
+	g, ctx := errgroup.WithContext(ctx)
+	for i, bucket := range buckets {
+		c := b.Conn("batch-"+bucket, broker.Options{})
+		g.Go(func() error { return builder(ctx, c, gen, uint32(i), n, bucket) })
+	}
+	for i := range 2 {
+		c := b.Conn(fmt.Sprintf("target%d", i), broker.Options{})
+		g.Go(func() error { return target(ctx, c, gen) })
+	}
+	pc, dc := b.Conn("pack", broker.Options{}), b.Conn("draft", broker.Options{})
+	g.Go(func() error { return pack(ctx, pc, gen) })
+	g.Go(func() error {
+		err := draft(ctx, dc, gen, n)
+		if err == nil {
+			stop(finished)
+		}
+		return err
+	})
+	if err := g.Wait(); !errors.Is(err, context.Canceled) && !errors.Is(err, finished) {
+		return err
+	}
+	return nil
+}
+
+// builder publishes every second batch of n, from first on.
+func builder(ctx context.Context, c *broker.Conn, gen, first, n uint32, bucket string) error {
 	pub := broker.NewPublisher(c, broker.Fwd)
-	for i := range n {
-		r := root(1, 0, i, "b64")
-		if err := pub.PublishWhenFree(ctx, r.Bucket, r, id(r)); err != nil {
+	for i := first; i < n; i += uint32(len(buckets)) {
+		r := root(gen, 0, i, bucket)
+		if err := pub.PublishWhenFree(ctx, bucket, r, id(r)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func target(ctx context.Context, c *broker.Conn) error {
-	p, err := c.Roots(ctx, 1, "b64")
-	if err != nil {
-		return err
-	}
-	pub := broker.NewPublisher(c, broker.Pack)
-	for n := uint64(1); ; n++ {
-		d, err := p.FetchNoWait(ctx)
-		if errors.Is(err, broker.ErrEmpty) {
-			select {
-			case <-time.After(time.Millisecond):
-				continue
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
+func target(ctx context.Context, c *broker.Conn, gen uint32) error {
+	var pulls []*broker.Puller[schema.Root]
+	for _, bucket := range buckets {
+		p, err := c.Roots(ctx, gen, bucket)
 		if err != nil {
 			return err
 		}
-		hop := schema.Hop{Batch: d.Record.Batch, SlotRef: schema.SlotRef{Pool: "t0", Incarnation: 1, Generation: n}, Root: d.AckSubject}
-		if err := pub.Publish(ctx, hop.Bucket, hop, fmt.Sprintf("t0/%d", n)); err != nil {
-			return err
+		pulls = append(pulls, p)
+	}
+	pub := broker.NewPublisher(c, broker.Pack)
+	for {
+		for _, p := range pulls {
+			d, err := p.FetchNoWait(ctx)
+			if errors.Is(err, broker.ErrEmpty) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			use := schema.SlotRef{Pool: "t0", Incarnation: 1, Generation: d.Seq}
+			hop := schema.Hop{Batch: d.Record.Batch, SlotRef: use, Root: d.AckSubject}
+			if err := pub.Publish(ctx, hop.Bucket, hop, fmt.Sprintf("t0/%d/%d", gen, d.Seq)); err != nil {
+				return err
+			}
 		}
 	}
 }
 
-func pack(ctx context.Context, c *broker.Conn) error {
-	src, err := c.Hops(ctx, broker.Pack, 1)
+func pack(ctx context.Context, c *broker.Conn, gen uint32) error {
+	src, err := c.Hops(ctx, broker.Pack, gen)
 	if err != nil {
 		return err
 	}
 	pub, rel := broker.NewPublisher(c, broker.Train), broker.NewPublisher(c, broker.Rel)
-	for n := uint64(1); ; n++ {
+	for {
 		d, err := src.Next(ctx)
 		if err != nil {
 			return err
 		}
-		hop := d.Record
-		freed := hop.SlotRef
-		hop.SlotRef = schema.SlotRef{Pool: "p0", Incarnation: 2, Generation: n}
-		if err := pub.Publish(ctx, hop.Bucket, hop, fmt.Sprintf("p0/%d", n)); err != nil {
+		hop, freed := d.Record, d.Record.SlotRef
+		hop.SlotRef = schema.SlotRef{Pool: "p0", Incarnation: 2, Generation: d.Seq}
+		if err := pub.Publish(ctx, hop.Bucket, hop, fmt.Sprintf("p0/%d/%d", gen, d.Seq)); err != nil {
 			return err
 		}
-		if err := rel.Publish(ctx, freed.Pool, schema.Release{SlotRef: freed, By: "p0"}, fmt.Sprintf("rel/%d/%d", freed.Incarnation, freed.Generation)); err != nil {
+		if err := release(ctx, rel, freed); err != nil {
 			return err
 		}
 		if err := d.Ack(ctx); err != nil {
@@ -124,28 +142,36 @@ func pack(ctx context.Context, c *broker.Conn) error {
 	}
 }
 
-func draft(ctx context.Context, c *broker.Conn, n uint32) error {
-	src, err := c.Hops(ctx, broker.Train, 1)
+func release(ctx context.Context, rel *broker.Publisher[schema.Release], ref schema.SlotRef) error {
+	return rel.Publish(ctx, ref.Pool, schema.Release{SlotRef: ref}, fmt.Sprintf("rel/%s/%d/%d/%d", ref.Pool, ref.Incarnation, ref.Slot, ref.Generation))
+}
+
+func draft(ctx context.Context, c *broker.Conn, gen, n uint32) error {
+	src, err := c.Hops(ctx, broker.Train, gen)
 	if err != nil {
 		return err
 	}
-	l := c.Ledger()
+	rel, l := broker.NewPublisher(c, broker.Rel), c.Ledger()
 	for range n {
 		d, err := src.Next(ctx)
 		if err != nil {
 			return err
 		}
-		seq, err := l.Claim(ctx, schema.Claim{Batch: d.Record.Batch, Rank: "r0", Incarnation: 3}, 0)
+		b := d.Record.Batch
+		seq, err := l.Claim(ctx, schema.Claim{Batch: b, Rank: "r0", Incarnation: 3}, 0)
+		if err == nil {
+			_, err = l.Added(ctx, schema.Added{Batch: b, Rank: "r0", Incarnation: 3}, seq)
+		}
+		if err == nil {
+			err = release(ctx, rel, d.Record.SlotRef)
+		}
+		if err == nil {
+			err = d.Ack(ctx)
+		}
+		if err == nil {
+			err = c.AckRoot(ctx, d.Record.Root)
+		}
 		if err != nil {
-			return err
-		}
-		if _, err := l.Added(ctx, schema.Added{Batch: d.Record.Batch, Rank: "r0", Incarnation: 3}, seq); err != nil {
-			return err
-		}
-		if err := d.Ack(ctx); err != nil {
-			return err
-		}
-		if err := c.AckRoot(ctx, d.Record.Root); err != nil {
 			return err
 		}
 	}
