@@ -20,22 +20,10 @@ type blockTile struct {
 	q           []float32 // scale·q, [rows, dim]
 }
 
-// blockTiles calls fn for tiles of blocks [first, last), in order.
-func blockTiles(first, last, size int, g group, fn func(lo, hi int)) {
-	step := max(1, g.queries()/size)
-	for ; first < last; first += step {
-		fn(first, min(first+step, last))
-	}
-}
-
 // BlockAttention: o = softmax(scale·q·[kc, kb]ᵀ)·[vc, vb] over what the slot sees, lse its log Σ exp.
 func (d *Device) BlockAttention(o, lse, q, kc, vc, kb, vb kernels.Tensor, blocks []kernels.Block, blockSize int, h kernels.Heads) {
 	kernels.CheckBlockAttention("BlockAttention", o, lse, q, kc, vc, kb, vb, blocks, blockSize, h)
-	type task struct{ kv, first, last int }
-	var tasks []task
-	for _, g := range groupHeads(blocks, h) {
-		blockTiles(g.first, g.last, blockSize, newGroup(h, g.kv), func(lo, hi int) { tasks = append(tasks, task{g.kv, lo, hi}) })
-	}
+	tasks := blockTasks(blocks, blockSize, h, math.MaxInt32)
 	d.team.Run(len(tasks), func(i int) {
 		s := d.borrow()
 		defer d.work.Put(s)

@@ -12,8 +12,12 @@ type blockGrads struct {
 	do, o, lse, q, kc, vc, kb, vb kernels.Tensor
 }
 
+// gradParts is the number of sums that a group's context gradients are taken in. It is fixed, so that they are.
+const gradParts = 4
+
 // BlockAttentionBackward: with p = exp(score - lse) and δ = do·o, dv_j = Σ p_j·do, ds_j = p_j·(do·v_j - δ),
-// dq = scale·Σ ds_j·k_j, dk_j = scale·Σ ds_j·q. One goroutine sums a group's gradients for one key head, tile by tile.
+// dq = scale·Σ ds_j·k_j, dk_j = scale·Σ ds_j·q. One goroutine at a time sums a part of a group for one key head, tile
+// by tile; the parts are added in their order.
 func (d *Device) BlockAttentionBackward(dq, dkc, dvc, dkb, dvb, do, o, lse, q, kc, vc, kb, vb kernels.Tensor, blocks []kernels.Block, blockSize int, h kernels.Heads) {
 	const op = "BlockAttentionBackward"
 	kernels.CheckBlockAttention(op, o, lse, q, kc, vc, kb, vb, blocks, blockSize, h)
@@ -25,19 +29,39 @@ func (d *Device) BlockAttentionBackward(dq, dkc, dvc, dkb, dvb, do, o, lse, q, k
 	kernels.Want(op, "dvb", dvb, vb.Rows, vb.Cols)
 	d.Zero(dkc)
 	d.Zero(dvc)
-	g := blockGrads{dq, dkc, dvc, dkb, dvb, do, o, lse, q, kc, vc, kb, vb}
-	tasks := groupHeads(blocks, h)
+
+	tasks := blockTasks(blocks, blockSize, h, gradParts)
+	parts := 1
+	for _, t := range tasks {
+		parts = max(parts, t.part+1)
+	}
+	// Part 0 goes straight to dkc and dvc, the others to memory of their own.
+	n := dkc.Len()
+	sums := d.partial(2 * (parts - 1) * n)
+	partOf := func(whole kernels.Tensor, part, which int) kernels.Tensor {
+		if part == 0 {
+			return whole
+		}
+		at := (2*(part-1) + which) * n
+		return kernels.Host(whole.Rows, whole.Cols, sums[at:at+n])
+	}
 	d.team.Run(len(tasks), func(i int) {
 		s := d.borrow()
 		defer d.work.Put(s)
-		heads := newGroup(h, tasks[i].kv)
-		blockTiles(tasks[i].first, tasks[i].last, blockSize, heads, func(lo, hi int) {
-			t := newBlockTile(s, heads, blocks, lo, hi, blockSize)
+		task := tasks[i]
+		g := blockGrads{dq, partOf(dkc, task.part, 0), partOf(dvc, task.part, 1), dkb, dvb, do, o, lse, q, kc, vc, kb, vb}
+		heads := newGroup(h, task.kv)
+		task.tiles(blockSize, h, func(first, last int) {
+			t := newBlockTile(s, heads, blocks, first, last, blockSize)
 			t.score(d.path, q, kc, kb)
 			t.mask(blocks)
 			t.backward(d.path, s, g)
 		})
 	})
+	for part := 1; part < parts; part++ {
+		d.Add(dkc, partOf(dkc, part, 0))
+		d.Add(dvc, partOf(dvc, part, 1))
+	}
 }
 
 // backward turns the tile's scores into gradients and adds those of the context.

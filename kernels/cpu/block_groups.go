@@ -33,21 +33,41 @@ func blockGroups(blocks []kernels.Block) []blockGroup {
 	return all
 }
 
-// groupHead is a group for one key head.
-type groupHead struct {
-	blockGroup
-	kv int
+// blockTask is consecutive tiles of one group for one key head: a part of the group's work.
+type blockTask struct {
+	kv, part    int
+	first, last int // blocks
+	cost        int
 }
 
-// groupHeads lists every group for every key head, the most expensive first.
-func groupHeads(blocks []kernels.Block, h kernels.Heads) []groupHead {
-	var all []groupHead
+// blockTasks cuts every group into at most parts tasks of whole tiles, the most expensive task first.
+func blockTasks(blocks []kernels.Block, size int, h kernels.Heads, parts int) []blockTask {
+	var all []blockTask
 	for _, g := range blockGroups(blocks) {
-		for kv := range h.KV {
-			all = append(all, groupHead{g, kv})
+		tile := tileBlocks(size, h)
+		step := ceil(ceil(g.last-g.first, tile), parts) * tile
+		for part, first := 0, g.first; first < g.last; part, first = part+1, first+step {
+			last := min(first+step, g.last)
+			cost := 0
+			for _, b := range blocks[first:last] {
+				cost += int(b.Anchor) - int(b.Start) + size
+			}
+			for kv := range h.KV {
+				all = append(all, blockTask{kv, part, first, last, cost})
+			}
 		}
 	}
-	cost := func(g groupHead) int { return (g.last - g.first) * (g.hi - g.lo + 1) }
-	slices.SortStableFunc(all, func(a, b groupHead) int { return cmp.Compare(cost(b), cost(a)) })
+	slices.SortStableFunc(all, func(a, b blockTask) int { return cmp.Compare(b.cost, a.cost) })
 	return all
+}
+
+// tileBlocks is the number of blocks of a tile.
+func tileBlocks(size int, h kernels.Heads) int { return max(1, newGroup(h, 0).queries()/size) }
+
+// tiles calls fn for the task's tiles in order.
+func (t blockTask) tiles(size int, h kernels.Heads, fn func(first, last int)) {
+	step := tileBlocks(size, h)
+	for first := t.first; first < t.last; first += step {
+		fn(first, min(first+step, t.last))
+	}
 }

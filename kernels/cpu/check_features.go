@@ -14,7 +14,7 @@ func (d *Device) CheckFeatures(x kernels.Tensor) kernels.FeatureCheck {
 		top      uint32 // largest bits of |x|
 		checksum uint64
 	}
-	parts := make([]part, (x.Len()+chunk-1)/chunk)
+	parts := make([]part, ceil(x.Len(), chunk))
 	d.each(x.Len(), func(lo, hi int) {
 		p := part{checksum: kernels.CheckSumFrom(x.F32[lo:hi], lo)}
 		for _, v := range x.F32[lo:hi] {

@@ -65,7 +65,7 @@ func (d *Device) rows(n, cols int, fn func(lo, hi int)) {
 }
 
 func (d *Device) ranges(n, size int, fn func(lo, hi int)) {
-	parts := (n + size - 1) / size
+	parts := ceil(n, size)
 	if parts <= 1 {
 		if n > 0 {
 			fn(0, n)
@@ -94,6 +94,8 @@ func grow(v *[]float32, n int) []float32 {
 func row(t kernels.Tensor, i int) []float32 {
 	return t.F32[i*t.Cols : (i+1)*t.Cols : (i+1)*t.Cols]
 }
+
+func ceil(a, b int) int { return (a + b - 1) / b }
 
 // pad rounds up to the multiple that vector loops take.
 func pad(n int) int { return (n + 15) &^ 15 }

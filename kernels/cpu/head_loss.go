@@ -9,15 +9,28 @@ import (
 )
 
 // lossElements bounds the logits that stand at one time for one goroutine; lossRows is how many rows of them there
-// are unless the vocabulary is large.
+// are at most. Their number of parts is a multiple of lossParts, which few threads share evenly, and their number of
+// rows one of lossUnit, which leaves no tile of the product partly filled.
 const (
 	lossElements = 1 << 21
 	lossRows     = 64
+	lossParts    = 4
+	lossUnit     = 12
 )
+
+// lossRange returns the number of rows of a part.
+func lossRange(rows, vocab int) int {
+	size := min(lossRows, max(1, lossElements/max(1, vocab)))
+	if rows <= size {
+		return size
+	}
+	parts := ceil(ceil(rows, size), lossParts) * lossParts
+	return min(size, ceil(ceil(rows, parts), lossUnit)*lossUnit)
+}
 
 // logits calls fn for ranges of rows of z = h·headᵀ. z has a stride of pad(V); the columns from V on are -Inf.
 func (d *Device) logits(h, head kernels.Tensor, fn func(s *scratch, z gemm.Matrix, lo int)) {
-	size := min(lossRows, max(1, lossElements/max(1, head.Rows)))
+	size := lossRange(h.Rows, head.Rows)
 	helpers := d.team // of the product alone, when there is but one range
 	if h.Rows > size {
 		helpers = nil

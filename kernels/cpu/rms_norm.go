@@ -56,7 +56,7 @@ func rmsInputGrad(dx, dout, x, w []float32, r float32, add bool) {
 // weightGrad calls fn for ranges of rows, each with its own zeroed sum, and adds the sums to dw in the order of the rows.
 func (d *Device) weightGrad(dw []float32, rows int, fn func(dw []float32, lo, hi int)) {
 	n := len(dw)
-	sums := d.partial((rows + sumRows - 1) / sumRows * n)
+	sums := d.partial(ceil(rows, sumRows) * n)
 	d.ranges(rows, sumRows, func(lo, hi int) {
 		at := lo / sumRows * n
 		fn(sums[at:at+n:at+n], lo, hi)

@@ -7,7 +7,7 @@ import (
 
 // SumSquares returns Σ t² in float64: chunks of a fixed size, added in their order.
 func (d *Device) SumSquares(t kernels.Tensor) float64 {
-	sums := make([]float64, (t.Len()+chunk-1)/chunk)
+	sums := make([]float64, ceil(t.Len(), chunk))
 	d.each(t.Len(), func(lo, hi int) { sums[lo/chunk] = vec.SumSquares(t.F32[lo:hi]) })
 	var total float64
 	for _, s := range sums {
