@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -141,5 +142,15 @@ func TestNumbers(t *testing.T) {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+func TestPSS(t *testing.T) {
+	own := PSS(os.Getpid())
+	if own < 1<<20 || own > 1<<34 {
+		t.Errorf("own memory %d bytes", own)
+	}
+	if gone := PSS(1<<22 + 1); gone != 0 {
+		t.Errorf("memory of no process: %d", gone)
 	}
 }

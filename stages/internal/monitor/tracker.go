@@ -109,7 +109,8 @@ type Stage struct {
 	Slots     uint32             `json:"slots"`
 	Idle      float64            `json:"idle"` // share of its time, start-up aside, spent waiting
 	Seconds   map[string]float64 `json:"seconds"`
-	Age       float64            `json:"age"` // seconds since it said so
+	Age       float64            `json:"age"`     // seconds since it said so
+	Handoff   [2]float64         `json:"handoff"` // seconds from publish to start of work, p50 and p99
 }
 
 // View returns the run as known at now. Open counts are -1; see Fill.
@@ -134,6 +135,7 @@ func (t *Tracker) View(now time.Time) View {
 		v.Stages = append(v.Stages, Stage{
 			s.Instance, s.PID, s.State, s.Waiting, s.Batches, s.Tokens, s.SlotsUsed, s.Slots,
 			account.Idle(s.Seconds), s.Seconds, max(0, now.Sub(time.Unix(0, s.At)).Seconds()),
+			[2]float64{s.HandoffP50, s.HandoffP99},
 		})
 	}
 	slices.SortFunc(v.Stages, func(a, b Stage) int {

@@ -96,6 +96,13 @@ func (s *Supervisor) Done(name string) <-chan struct{} {
 	return nil
 }
 
+// PIDs returns the process ids of what runs now.
+func (s *Supervisor) PIDs() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.pids))
+}
+
 // Failed delivers the first failure that no restart can mend, a *Failure where a process is to blame.
 func (s *Supervisor) Failed() <-chan error { return s.fails }
 
