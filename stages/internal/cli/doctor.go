@@ -68,6 +68,9 @@ func runDoctor(f runtime.Flags, model, gpus string, out io.Writer, asJSON bool) 
 		root = filepath.Dir(f.Run)
 	}
 	d.Checks = doctor.Machine(cfg, root)
+	if gpus == "" {
+		d.Checks = append(d.Checks, doctor.Device(cfg)...)
+	}
 	if model != "" {
 		m, err := geometry.Lookup(model)
 		if err != nil {
@@ -172,5 +175,6 @@ func preflight(cfg schema.Config) error {
 	if t != nil {
 		defer t.Close()
 	}
-	return append(checks, doctor.Machine(cfg, rundir.Root)...).Err()
+	checks = append(checks, doctor.Machine(cfg, rundir.Root)...)
+	return append(checks, doctor.Device(cfg)...).Err()
 }

@@ -56,7 +56,8 @@ func newRoot(io streams) *cobra.Command {
 	root.SetOut(io.out)
 	root.SetErr(io.err)
 	root.AddCommand(
-		newUp(io), newStatus(io), newStop(io), newDoctor(io), newDecode(io),
+		newUp(io), newStatus(io), newStop(io), newPrepare(io), newLedger(io), newVerify(io), newEval(io),
+		newExport(io), newBench(io), newDoctor(io), newDecode(io),
 	)
 	return root
 }

@@ -27,6 +27,7 @@ const (
 	grace       = 30 * time.Second // a trainer writes a checkpoint in this time
 	brokerWait  = 30 * time.Second
 	openTimeout = time.Second
+	weighEvery  = 2 * time.Second // memory is summed up
 )
 
 // errStopped says that somebody asked the run to stop, and that it did so in order.
@@ -42,6 +43,7 @@ type running struct {
 	sup     *supervise.Supervisor
 	view    *monitor.Tracker
 	notes   chan string // lines for the display
+	peak    int64       // most memory of all processes together, in bytes
 
 	conn *broker.Conn // nil before the broker is reached
 
@@ -119,12 +121,16 @@ func (r *running) run(ctx context.Context, ps []supervise.Process) error {
 
 	show := time.NewTicker(r.display.every())
 	defer show.Stop()
+	weigh := time.NewTicker(weighEvery)
+	defer weigh.Stop()
 	for {
 		select {
 		case line := <-r.notes:
 			r.display.say("%s", line)
 		case <-show.C:
 			r.display.show(r.snapshot(ctx))
+		case <-weigh.C:
+			r.peak = max(r.peak, monitor.PSS(append(r.sup.PIDs(), os.Getpid())...))
 		case <-trained:
 			r.display.show(r.snapshot(ctx))
 			if err := r.sup.Stop(stages...); err != nil {

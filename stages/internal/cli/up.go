@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"penstock/stages/internal/doctor"
+	"penstock/stages/internal/monitor"
 	"penstock/stages/internal/rundir"
 	"penstock/stages/internal/runtime"
 )
@@ -35,35 +37,13 @@ func newUp(s streams) *cobra.Command {
 	return cmd
 }
 
-// up runs a whole training run in its directory.
+// up trains in the flags' run directory and reports.
 func up(ctx context.Context, f runtime.Flags, d *display, out io.Writer, asJSON bool) error {
 	dir, err := upDir(f)
 	if err != nil {
 		return err
 	}
-	lock, err := dir.Lock()
-	if err != nil {
-		return err
-	}
-	defer lock.Release()
-	cfg, err := f.Resolve(dir)
-	if err != nil {
-		return err
-	}
-	ps, err := fleet(f, dir, cfg)
-	if err != nil {
-		return err
-	}
-	if err := dir.ForgetURL(); err != nil {
-		return err
-	}
-	d.say("run %s", dir.Path())
-	r, err := newRunning(dir, cfg, d)
-	if err != nil {
-		return err
-	}
-	err = r.run(ctx, ps)
-	err = errors.Join(err, r.close())
+	o, err := train(ctx, f, dir, d)
 	if errors.Is(err, errStopped) {
 		d.say("stopped: go on with `penstock up --run %s`", dir.Path())
 		return nil
@@ -71,7 +51,42 @@ func up(ctx context.Context, f runtime.Flags, d *display, out io.Writer, asJSON 
 	if err != nil {
 		return err
 	}
+	d.say("at most %s of memory over all processes", doctor.Bytes(o.peak))
 	return printSummary(out, dir, asJSON)
+}
+
+// outcome is what a finished run leaves in memory.
+type outcome struct {
+	view monitor.View
+	peak int64 // most memory of all processes together, in bytes
+}
+
+// train runs all processes of a run until the drafter is trained, and ends them.
+func train(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (outcome, error) {
+	lock, err := dir.Lock()
+	if err != nil {
+		return outcome{}, err
+	}
+	defer lock.Release()
+	cfg, err := f.Resolve(dir)
+	if err != nil {
+		return outcome{}, err
+	}
+	ps, err := fleet(f, dir, cfg)
+	if err != nil {
+		return outcome{}, err
+	}
+	if err := dir.ForgetURL(); err != nil {
+		return outcome{}, err
+	}
+	d.say("run %s", dir.Path())
+	r, err := newRunning(dir, cfg, d)
+	if err != nil {
+		return outcome{}, err
+	}
+	err = r.run(ctx, ps)
+	err = errors.Join(err, r.close())
+	return outcome{r.view.View(time.Now()), r.peak}, err
 }
 
 // upDir opens or creates the directory that `up` runs in. A new one is made only for a configuration that is valid.

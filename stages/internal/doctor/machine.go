@@ -14,6 +14,7 @@ import (
 
 	"penstock/kernels/gemm"
 	"penstock/schema"
+	"penstock/stages/internal/backend"
 )
 
 // wantFree is the disk space below which a run is likely to end in a failed write.
@@ -38,6 +39,21 @@ func Machine(cfg schema.Config, root string) Checks {
 	checkFiles(&c)
 	if cfg.Broker.URL == "" && cfg.Broker.Port != 0 {
 		checkPort(&c, cfg.Broker.Host, cfg.Broker.Port)
+	}
+	return c
+}
+
+// Device opens the device that the configuration names, and ends it again.
+func Device(cfg schema.Config) Checks {
+	var c Checks
+	dev, err := backend.Open(cfg.Device)
+	if err != nil {
+		c.bad("device", "%v", err)
+		return c
+	}
+	c.good("device", "%s", dev.Name())
+	if err := dev.Close(); err != nil {
+		c.bad("device", "%v", err)
 	}
 	return c
 }

@@ -1,0 +1,128 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"penstock/stages/internal/geometry"
+	"penstock/stages/internal/plan"
+)
+
+// Options say what is measured.
+type Options struct {
+	Device  string
+	Model   geometry.Model
+	Lengths Lengths
+	Batch   int // documents of a batch
+	Anchors int // at most, of a document
+	Seconds float64
+}
+
+// Report is the speed of one device on real tokens. There is no padding.
+type Report struct {
+	Device    string             `json:"device"` // as it names itself
+	Geometry  string             `json:"geometry"`
+	Lengths   string             `json:"lengths"`
+	Batches   int                `json:"batches"`
+	Tokens    int                `json:"tokens"`
+	Slots     int                `json:"slots"`
+	Seconds   float64            `json:"seconds"`
+	TokensS   float64            `json:"tokens_s"`
+	SlotsS    float64            `json:"slots_s"`
+	TFLOPS    float64            `json:"tflops"` // of the operations that the model needs
+	Idle      map[string]float64 `json:"idle"`   // share of time by instance; empty where one process computes throughout
+	PeakBytes int64              `json:"peak_bytes"`
+}
+
+// batch is one packed row of made-up documents; the last 60 % of each are supervised.
+type batch struct {
+	ids, offsets, anchors []int32
+	mask                  []uint8
+}
+
+func (o Options) batch(r *rand.Rand) batch {
+	b := batch{offsets: o.Lengths.draw(r, o.Batch)}
+	n := b.offsets[o.Batch]
+	b.ids, b.mask = make([]int32, n), make([]uint8, n)
+	for i := range b.ids {
+		b.ids[i] = int32(r.IntN(o.Model.Target.VocabSize))
+	}
+	for d := range o.Batch {
+		lo, hi := b.offsets[d], b.offsets[d+1]
+		for t := lo + (hi-lo)*2/5; t < hi; t++ {
+			b.mask[t] = 1
+		}
+		for _, t := range plan.Anchors(0, 0, r.Uint64(), plan.Valid(b.mask[lo:hi]), o.Anchors) {
+			b.anchors = append(b.anchors, lo+t)
+		}
+	}
+	return b
+}
+
+// work is one batch's cost, once it is done.
+type work struct {
+	slots int
+	flops float64
+}
+
+// measure runs step on one batch to warm up, then for the time asked for, or once if that is longer.
+func (o Options) measure(ctx context.Context, name string, step func(batch) (work, error)) (Report, error) {
+	r := rand.New(rand.NewPCG(0, 0))
+	if _, err := step(o.batch(r)); err != nil {
+		return Report{}, err
+	}
+	rep := Report{Device: name, Geometry: o.Model.Name, Lengths: o.Lengths.String(), Idle: map[string]float64{}}
+	var flops float64
+	for rep.Batches == 0 || rep.Seconds < o.Seconds {
+		if err := ctx.Err(); err != nil {
+			return Report{}, err
+		}
+		b := o.batch(r)
+		start := time.Now()
+		w, err := step(b)
+		if err != nil {
+			return Report{}, err
+		}
+		rep.Seconds += time.Since(start).Seconds()
+		rep.Batches++
+		rep.Tokens += len(b.ids)
+		rep.Slots += w.slots
+		flops += w.flops
+	}
+	rep.TokensS, rep.SlotsS = float64(rep.Tokens)/rep.Seconds, float64(rep.Slots)/rep.Seconds
+	rep.TFLOPS = flops / rep.Seconds / 1e12
+	var err error
+	rep.PeakBytes, err = peak()
+	return rep, err
+}
+
+// check refuses what the model cannot hold, and opens nothing.
+func (o Options) check() error {
+	if o.Batch < 1 || o.Anchors < 1 || !(o.Seconds > 0) {
+		return fmt.Errorf("bench: batch %d, anchors %d and seconds %g must be positive", o.Batch, o.Anchors, o.Seconds)
+	}
+	if n := o.Lengths.Longest(); n > o.Model.Target.MaxPositions {
+		return fmt.Errorf("bench: documents of %d tokens exceed the %d positions of %s", n, o.Model.Target.MaxPositions, o.Model.Name)
+	}
+	return nil
+}
+
+// peak is the largest resident size of this process so far.
+func peak() (int64, error) {
+	f, err := os.Open("/proc/self/status")
+	if err != nil {
+		return 0, fmt.Errorf("read the peak memory: %w", err)
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		var kib int64
+		if n, _ := fmt.Sscanf(s.Text(), "VmHWM: %d kB", &kib); n == 1 {
+			return kib << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("read the peak memory: /proc/self/status names no VmHWM")
+}

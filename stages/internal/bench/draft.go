@@ -1,0 +1,64 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"penstock/kernels"
+	"penstock/schema"
+	"penstock/stages/internal/backend"
+	"penstock/stages/internal/model"
+)
+
+// Draft measures the training step: forward, loss, backward and optimizer, one step a batch, on random captures.
+func Draft(ctx context.Context, o Options) (Report, error) {
+	if err := o.check(); err != nil {
+		return Report{}, err
+	}
+	dev, err := backend.Open(o.Device)
+	if err != nil {
+		return Report{}, err
+	}
+	r, err := draft(ctx, o, dev)
+	if err != nil {
+		err = fmt.Errorf("bench draft: %w", err)
+	}
+	return r, errors.Join(err, dev.Close())
+}
+
+func draft(ctx context.Context, o Options, dev kernels.Device) (Report, error) {
+	t, err := model.NewTarget(dev, o.Model.Open(), 1, model.InitRandom(0)) // for its vocabulary
+	if err != nil {
+		return Report{}, err
+	}
+	cfg := o.Model.Drafter()
+	d, err := model.NewDrafter(dev, cfg, t.Vocabulary, model.InitRandom(1))
+	if err != nil {
+		return Report{}, err
+	}
+	grads := d.Weights.Like()
+	opt := model.NewOptimizer(dev, d.Weights, model.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Clip: 1})
+	loss := model.Loss{Kind: model.DFlash, Gamma: schema.DefaultGamma(cfg.BlockSize)}
+
+	hidden := dev.Alloc(o.Batch*o.Lengths.Longest(), len(cfg.Taps)*cfg.TargetHiddenSize)
+	values := make([]float32, hidden.Len())
+	r := rand.New(rand.NewPCG(1, 0))
+	for i := range values {
+		values[i] = float32(r.NormFloat64())
+	}
+	dev.Upload(hidden, values)
+
+	return o.measure(ctx, dev.Name(), func(b batch) (work, error) {
+		res, err := d.Step(&model.Batch{IDs: b.ids, Mask: b.mask, Offsets: b.offsets, Anchors: b.anchors, Hidden: hidden.RowRange(0, len(b.ids))}, loss, grads)
+		if err != nil {
+			return work{}, err
+		}
+		if _, err := opt.Step(grads, res.Den, 1e-4); err != nil {
+			return work{}, err
+		}
+		grads.Zero()
+		return work{slots: res.Slots, flops: draftFlops(o.Model, b, res.Slots)}, dev.Sync()
+	})
+}

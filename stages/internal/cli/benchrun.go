@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"penstock/stages/internal/rundir"
+	"penstock/stages/internal/runtime"
+)
+
+// runReport is the speed of a whole run, start-up aside.
+type runReport struct {
+	Device    string                `json:"device"`
+	Steps     uint32                `json:"steps"`
+	Batches   int                   `json:"batches"`
+	Seconds   float64               `json:"seconds"`
+	BatchesS  float64               `json:"batches_s"`
+	TokensS   float64               `json:"tokens_s"`
+	SlotsS    float64               `json:"slots_s"`
+	Idle      map[string]float64    `json:"idle"`       // share of an instance's time
+	Handoff   map[string][2]float64 `json:"handoff_ms"` // from publish to start of work, p50 and p99, by instance
+	PeakBytes int64                 `json:"peak_bytes"` // proportional set size of all processes together
+}
+
+func newBenchE2E(s streams) *cobra.Command {
+	var f runtime.Flags
+	var steps int
+	cmd := &cobra.Command{
+		Use:   "e2e",
+		Short: "Measure a whole run: every stage as a process, real weights and data",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			device := f.Device
+			return eachDevice(s.out, device, func(device string) (any, error) {
+				f.Device = device
+				return benchRun(cmd.Context(), f, steps, s.err)
+			})
+		},
+	}
+	f.Register(cmd.Flags())
+	cmd.Flags().IntVar(&steps, "steps", 100, "optimizer steps")
+	cmd.Flags().Bool("json", true, "the report is JSON in any case")
+	return cmd
+}
+
+func newBenchBroker(s streams) *cobra.Command {
+	var f runtime.Flags
+	var steps int
+	cmd := &cobra.Command{
+		Use:   "broker",
+		Short: "Measure the broker: a whole run whose devices do nothing",
+		Long: "broker sends batches through all stages with empty work: what remains is messages, ledger and bookkeeping. It reports\n" +
+			"batches a second, and the time from publish to the start of work.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.Device = "null"
+			f.Sets = append([]string{"window.batches=32", "batch.tokens=512", "data.max_length=512", "train.anchors=1", "train.epochs=8"}, f.Sets...)
+			r, err := benchRun(cmd.Context(), f, steps, s.err)
+			if err != nil {
+				return err
+			}
+			return printJSON(s.out, r)
+		},
+	}
+	f.Register(cmd.Flags())
+	cmd.Flags().IntVar(&steps, "steps", 200, "optimizer steps")
+	cmd.Flags().Bool("json", true, "the report is JSON in any case")
+	return cmd
+}
+
+// benchRun trains for some steps in a directory of its own, which it removes, without evaluation and checkpoints.
+func benchRun(ctx context.Context, f runtime.Flags, steps int, progress io.Writer) (runReport, error) {
+	if f.Run != "" {
+		return runReport{}, fmt.Errorf("bench uses a run directory of its own: leave --run out")
+	}
+	f.Sets = append([]string{"eval.prompts=", "eval.every=0", "save.every=0", "train.max_steps=" + strconv.Itoa(steps)}, f.Sets...)
+	cfg, err := f.Load()
+	if err != nil {
+		return runReport{}, err
+	}
+	if err := preflight(cfg); err != nil {
+		return runReport{}, err
+	}
+	tmp, err := os.MkdirTemp("", "penstock-bench-")
+	if err != nil {
+		return runReport{}, fmt.Errorf("make a run directory: %w", err)
+	}
+	dir, err := rundir.Make(filepath.Join(tmp, "run"))
+	if err != nil {
+		return runReport{}, err
+	}
+	o, err := train(ctx, f, dir, newDisplay(progress))
+	if err != nil {
+		return runReport{}, fmt.Errorf("%w (logs are kept in %s)", err, dir.Path())
+	}
+	s, _, err := readSummary(dir)
+	if err != nil {
+		return runReport{}, err
+	}
+	r := runReport{
+		Device: cfg.Device, Steps: s.Steps, Batches: s.Ledger.Batches, Seconds: s.Seconds, Idle: s.Idle,
+		Handoff: map[string][2]float64{}, PeakBytes: o.peak,
+	}
+	if s.Seconds > 0 {
+		r.BatchesS, r.TokensS, r.SlotsS = float64(r.Batches)/s.Seconds, float64(s.Tokens)/s.Seconds, float64(s.Slots)/s.Seconds
+	}
+	for _, st := range o.view.Stages {
+		if strings.HasPrefix(st.Instance, "pack") || strings.HasPrefix(st.Instance, "draft") {
+			r.Handoff[st.Instance] = [2]float64{1e3 * st.Handoff[0], 1e3 * st.Handoff[1]}
+		}
+	}
+	if err := os.RemoveAll(tmp); err != nil {
+		return runReport{}, fmt.Errorf("remove the run directory: %w", err)
+	}
+	return r, nil
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"penstock/stages/internal/lineage"
+	"penstock/stages/internal/prepare"
+	"penstock/stages/internal/rundir"
+	"penstock/stages/internal/runtime"
+	"penstock/stages/internal/worker"
+)
+
+// sharedStores is where prepare puts stores that belong to no run.
+const sharedStores = "stores"
+
+func newPrepare(s streams) *cobra.Command {
+	var f runtime.Flags
+	var out string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "prepare",
+		Short: "Tokenise the data into a store, with a report and a reject file",
+		Long: "prepare tokenises data.files through the target's chat template into a store that runs share: name its folder in\n" +
+			"data.store. A store is named by what decides its content, so the same data is prepared once. A run without data.store\n" +
+			"prepares its own.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := f.Load()
+			if err != nil {
+				return err
+			}
+			if out == "" {
+				out = cfg.Data.Store
+			}
+			if out == "" {
+				out = sharedStores
+			}
+			r, err := prepare.Prepare(cmd.Context(), prepare.OptionsFor(cfg, out))
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(s.out, r)
+			}
+			_, err = fmt.Fprintln(s.out, r)
+			return err
+		},
+	}
+	f.Register(cmd.Flags())
+	cmd.Flags().StringVar(&out, "out", "", "`DIR` of stores (default: data.store, or "+sharedStores+"/)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func newLedger(s streams) *cobra.Command {
+	var f runtime.Flags
+	cmd := &cobra.Command{
+		Use:   "ledger",
+		Short: "Count what was trained, missed or trained twice",
+		Long: "ledger counts, as JSON, the document-epochs of the windows that committed in the surviving lineage, against the plan\n" +
+			"made anew from data, seed and epoch. It fails if a document is missing or was trained twice.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir, err := openRun(f)
+			if err != nil {
+				return err
+			}
+			r, err := countLedger(cmd.Context(), f, dir)
+			if err != nil {
+				return err
+			}
+			if err := printJSON(s.out, r); err != nil {
+				return err
+			}
+			if r.Missing+r.Duplicates+r.Mismatched > 0 {
+				return fmt.Errorf("%d documents missing, %d trained more than once, %d windows not as planned", r.Missing, r.Duplicates, r.Mismatched)
+			}
+			return nil
+		},
+	}
+	f.Register(cmd.Flags())
+	cmd.Flags().Bool("json", true, "the report is JSON in any case")
+	return cmd
+}
+
+// countLedger holds a run's ledger file against its plan.
+func countLedger(ctx context.Context, f runtime.Flags, dir *rundir.Dir) (lineage.Report, error) {
+	cfg, err := f.Resolve(dir)
+	if err != nil {
+		return lineage.Report{}, err
+	}
+	lines, err := lineage.Read(dir.Ledger())
+	if err != nil {
+		return lineage.Report{}, err
+	}
+	stores := cfg.Data.Store
+	if stores == "" {
+		stores = dir.Stores()
+	}
+	data, err := prepare.Prepare(ctx, prepare.OptionsFor(cfg, stores)) // the store is there, unless somebody removed it
+	if err != nil {
+		return lineage.Report{}, err
+	}
+	plan, err := worker.OpenPlan(cfg, data.Store)
+	if err != nil {
+		return lineage.Report{}, err
+	}
+	defer plan.Store.Close()
+	return lineage.Count(lines, plan), nil
+}

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"penstock/schema/hf"
+	"penstock/stages/internal/accept"
+	"penstock/stages/internal/backend"
+	"penstock/stages/internal/runtime"
+	"penstock/stages/internal/verify"
+)
+
+func newVerify(s streams) *cobra.Command {
+	var o verify.Options
+	var device string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify --target DIR --golden DIR",
+		Short: "Check tokenizer, target, drafter and optimizer against golden vectors",
+		Long:  "verify makes every check that the golden folder's files allow, and fails if one of them does.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dev, err := backend.Open(device)
+			if err != nil {
+				return err
+			}
+			report, err := verify.Run(cmd.Context(), dev, o)
+			if err = errors.Join(err, dev.Close()); err != nil {
+				return err
+			}
+			if asJSON {
+				err = printJSON(s.out, report)
+			} else {
+				_, err = fmt.Fprint(s.out, report)
+			}
+			if err == nil && !report.OK {
+				bad := 0
+				for _, c := range report.Checks {
+					if !c.OK {
+						bad++
+					}
+				}
+				err = fmt.Errorf("%d of %d checks failed", bad, len(report.Checks))
+			}
+			return err
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&o.TargetDir, "target", "", "model `DIR`")
+	fs.StringVar(&o.GoldenDir, "golden", "", "golden `DIR`")
+	fs.StringVar(&device, "device", "cpu", "cpu, or cuda[:N]")
+	fs.IntVar(&o.Decode, "decode", 0, "at most so many decoded prompts; 0: all")
+	fs.BoolVar(&asJSON, "json", false, "print JSON")
+	must(cmd, "target", "golden")
+	return cmd
+}
+
+func newEval(s streams) *cobra.Command {
+	var f runtime.Flags
+	var o accept.Options
+	var drafter string
+	cmd := &cobra.Command{
+		Use:   "eval",
+		Short: "Measure the acceptance of a drafter by greedy speculative decoding",
+		Long: "eval decodes held-out prompts with target and drafter and reports, as JSON, the tokens emitted per verification by the\n" +
+			"target. What is not named comes from the newest run, or from --run DIR: its target, exported drafter and prompts.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			limits := cmd.Flags().Changed("limit") || cmd.Flags().Changed("max-new")
+			if err := evalDefaults(f, &o, &drafter, limits); err != nil {
+				return err
+			}
+			r, err := evaluate(cmd.Context(), o, drafter)
+			if err != nil {
+				return err
+			}
+			return printJSON(s.out, r)
+		},
+	}
+	f.Register(cmd.Flags())
+	fs := cmd.Flags()
+	fs.StringVar(&o.Target, "target", "", "model `DIR`")
+	fs.StringVar(&drafter, "drafter", "", "drafter `DIR`")
+	fs.StringVar(&o.Prompts, "prompts", "", "`FILE` with a JSON list of {id, prompt}")
+	fs.IntVar(&o.Limit, "limit", 0, "prompts from the front of the file; 0: all")
+	fs.IntVar(&o.MaxNew, "max-new", 160, "tokens of an answer")
+	fs.Bool("json", true, "the report is JSON in any case")
+	return cmd
+}
+
+// evalDefaults fills in what is not named from a run. A measurement that the run's configuration describes in full keeps
+// its limits too, unless others are given.
+func evalDefaults(f runtime.Flags, o *accept.Options, drafter *string, limits bool) error {
+	o.Device = f.Device
+	if o.Device == "" {
+		o.Device = "cpu"
+	}
+	if o.Target != "" && *drafter != "" && o.Prompts != "" {
+		return nil
+	}
+	dir, err := openRun(f)
+	if err != nil {
+		return fmt.Errorf("name --target, --drafter and --prompts, or a run: %w", err)
+	}
+	cfg, err := f.Resolve(dir)
+	if err != nil {
+		return err
+	}
+	if !limits && o.Prompts == "" {
+		o.Limit, o.MaxNew = cfg.Eval.Limit, cfg.Eval.MaxNew
+	}
+	o.Device = cfg.Device
+	for _, d := range []struct {
+		value   *string
+		from    string
+		missing string
+	}{
+		{&o.Target, cfg.Target.Dir, "target.dir"}, {&o.Prompts, cfg.Eval.Prompts, "eval.prompts"}, {drafter, dir.Drafter(), ""},
+	} {
+		if *d.value == "" {
+			*d.value = d.from
+		}
+		if *d.value == "" {
+			return fmt.Errorf("run %s has no %s: name it", dir.Path(), d.missing)
+		}
+	}
+	return nil
+}
+
+func evaluate(ctx context.Context, o accept.Options, dir string) (accept.Report, error) {
+	d, err := hf.ReadDrafter(dir)
+	if err != nil {
+		return accept.Report{}, err
+	}
+	defer d.Close()
+	return accept.Measure(ctx, o, d.Float32, d.DrafterConfig)
+}
+
+// must marks flags that have no default.
+func must(cmd *cobra.Command, flags ...string) {
+	for _, f := range flags {
+		if err := cmd.MarkFlagRequired(f); err != nil {
+			panic(err) // a flag that is not there
+		}
+	}
+}

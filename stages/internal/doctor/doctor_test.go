@@ -1,0 +1,164 @@
+package doctor
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"penstock/schema"
+	"penstock/stages/internal/geometry"
+)
+
+const demo = "../../../deploy/demo/"
+
+// config is a valid configuration of the demo, with changes.
+func config(t *testing.T, sets ...string) schema.Config {
+	t.Helper()
+	sets = append([]string{
+		"target.dir=" + demo + "models/tiny-go", "target.taps=1,2,4", "data.files=" + demo + "data/tiny-go-chat.jsonl",
+		"data.max_length=512", "batch.tokens=1024", "draft.layers=2", "draft.block_size=8",
+	}, sets...)
+	cfg, err := schema.ParseConfig("test", nil, sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// copyModel copies the demo's model without one file.
+func copyModel(t *testing.T, without string) string {
+	t.Helper()
+	dir := t.TempDir()
+	files, err := filepath.Glob(demo + "models/tiny-go/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Base(f) == without {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(f)), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestInputs(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.jsonl")
+	if err := os.WriteFile(empty, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		sets []string
+		want []string // "name: words" of each problem
+	}{
+		{"all well", nil, nil},
+		{"tap outside", []string{"target.taps=1,6"}, []string{"target.taps: 6 is outside"}},
+		{"mask token outside", []string{"draft.mask_token_id=2048"}, []string{"draft.mask_token_id: 2048 is outside"}},
+		{"no such model", []string{"target.dir=" + t.TempDir()}, []string{"target: ", "tokenizer: "}},
+		{"no weights", []string{"target.dir=" + copyModel(t, "model.safetensors")}, []string{"target: "}},
+		{"no template", []string{"target.dir=" + copyModel(t, "chat_template.jinja")}, []string{"chat template: "}},
+		{"empty and missing data", []string{"data.files=" + empty + ",/none"}, []string{"data: " + empty + " is empty", "data: open /none"}},
+		{"too long", []string{"data.max_length=5000", "batch.tokens=5000"}, []string{"data.max_length: 5000 exceeds the target's 4096"}},
+		{"no drafter", []string{"draft.init=path:/none"}, []string{"draft.init: "}},
+		{"three at once", []string{"target.taps=9", "eval.prompts=/none", "data.files=" + demo}, []string{"target.taps", "data: " + demo + " is a directory", "eval.prompts"}},
+	} {
+		checks, target := Inputs(config(t, c.sets...))
+		if target != nil {
+			target.Close()
+		}
+		var got []string
+		if err := checks.Err(); err != nil {
+			got = strings.Split(err.Error(), "\n")
+		}
+		if len(got) != len(c.want) {
+			t.Errorf("%s: problems %q, want %q", c.name, got, c.want)
+			continue
+		}
+		for i := range got {
+			if !strings.HasPrefix(got[i], c.want[i]) {
+				t.Errorf("%s: problem %q, want %q", c.name, got[i], c.want[i])
+			}
+		}
+	}
+}
+
+func TestPortInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Machine(config(t, "broker.port="+port), t.TempDir()).Err()
+	if err == nil || !strings.Contains(err.Error(), "broker.port: 127.0.0.1:"+port+" is in use") {
+		t.Fatalf("err = %v", err)
+	}
+	if err := Machine(config(t), t.TempDir()).Err(); err != nil {
+		t.Fatalf("any free port: %v", err)
+	}
+}
+
+func TestPlan(t *testing.T) {
+	m, err := geometry.Lookup("qwen3-8b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := config(t, "device=cuda", "target.instances=5", "target.slots=3", "batch.tokens=49152", "pack.instances=3", "draft.ranks=3", "draft.layers=5")
+	cfg.Target.Taps = m.Taps
+	sizes := map[string]int64{}
+	for _, i := range Plan(cfg, m.Open()) {
+		sizes[i.Process+" "+i.Purpose] = i.Bytes
+	}
+	for what, want := range map[string]float64{
+		"target 3 capture slots":            3 * 49152 * 5 * 4096 * 2,
+		"pack 4 slots":                      4 * 49152 * 5 * 4096 * 2,
+		"target weights":                    2 * (34*192.9e6 + 2*151936*4096),
+		"draft embedding and head":          2 * 2 * 151936 * 4096,
+		"draft weights, gradients, moments": 18 * (5*192.9e6 + 5*4096*4096),
+	} {
+		if got := float64(sizes[what]); got < want*0.999 || got > want*1.001 {
+			t.Errorf("%s: %.0f bytes, want %.0f", what, got, want)
+		}
+	}
+}
+
+func TestGPUs(t *testing.T) {
+	for _, bad := range []string{"", "8", "8x", "x8GiB", "0x8GiB", "8x141", "8x-1GiB", "8x1TB"} {
+		if g, err := ParseGPUs(bad); err == nil {
+			t.Errorf("%q: parsed as %+v", bad, g)
+		}
+	}
+	g, err := ParseGPUs("2x1.5GiB")
+	if err != nil || g.N != 2 || g.Bytes != 3<<29 {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	items := []Item{{"target", 2, "weights", 1 << 30, true}, {"pack", 1, "slots", 1 << 20, true}, {"draft", 1, "weights", 400 << 20, true}, {"draft", 1, "process", 1 << 40, false}}
+	checks := g.Fit(items)
+	if err := checks.Err(); len(checks) != 2 || err != nil {
+		t.Fatalf("checks %v, %v", checks, err)
+	}
+	items[2].Bytes = 1 << 30 // beside target-1
+	if err := g.Fit(items).Err(); err == nil || !strings.Contains(err.Error(), "gpu 0: target-1, pack-1, draft-1 need 2.0 GiB of 1.5 GiB") {
+		t.Fatalf("err = %v", err)
+	}
+}
+
+func TestBytes(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 141 << 30: "141 GiB", 5 << 50: "5120 TiB"} {
+		if got := Bytes(n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}
