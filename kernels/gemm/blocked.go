@@ -10,6 +10,8 @@ const (
 	tileRows, tileCols = 384, 256
 	// minTask is the number of multiplications below which a task is not split further.
 	minTask = 1 << 18
+	// narrow is the largest stride of b whose blocks, read in place, do not crowd out each other in the caches.
+	narrow = 512
 )
 
 // blocked computes a product tile by tile of c. Tasks share nothing: each packs what it reads.
@@ -111,7 +113,12 @@ func (c *call) task(i int) {
 // block adds the products of columns [p, p+k) of op(a) to rows [i0, i1) and columns [j0, j1) of c.
 func (c *call) block(s *scratch, i0, i1, j0, j1, p, k int) {
 	kn := &c.on.kernel
-	kn.packB(s.b, c.b, c.tb, p, k, j0, j1-j0)
+	// Whole panels of a narrow b are read where they lie.
+	packed := j0
+	if !c.tb && c.b.Stride <= narrow {
+		packed = j1 - (j1-j0)%kn.nr
+	}
+	kn.packB(s.b, c.b, c.tb, p, k, packed, j1-packed)
 	load := c.add || p > 0
 	for i := i0; i < i1; i += kn.mr {
 		rows := min(kn.mr, i1-i)
@@ -122,25 +129,31 @@ func (c *call) block(s *scratch, i0, i1, j0, j1, p, k int) {
 			kn.packA(s.a, c.a, c.ta, i, p, k)
 		}
 		for j := j0; j < j1; j += kn.nr {
-			b := &s.b[(j-j0)*k]
-			if cols := min(kn.nr, j1-j); rows == kn.mr && cols == kn.nr {
-				kn.tile(k, a, rs, cs, b, &c.c.Data[i*c.c.Stride+j], c.c.Stride, load)
+			var b *float32
+			bs := kn.nr
+			if j < packed {
+				b, bs = &c.b.Data[p*c.b.Stride+j], c.b.Stride
 			} else {
-				c.edge(s, k, a, rs, cs, b, i, rows, j, cols, load)
+				b = &s.b[(j-packed)*k]
+			}
+			if cols := min(kn.nr, j1-j); rows == kn.mr && cols == kn.nr {
+				kn.tile(k, a, rs, cs, b, bs, &c.c.Data[i*c.c.Stride+j], c.c.Stride, load)
+			} else {
+				c.edge(s, k, a, rs, cs, b, bs, i, rows, j, cols, load)
 			}
 		}
 	}
 }
 
 // edge computes a tile that reaches past the end of c, in scratch memory.
-func (c *call) edge(s *scratch, k int, a *float32, rs, cs int, b *float32, i, rows, j, cols int, load bool) {
+func (c *call) edge(s *scratch, k int, a *float32, rs, cs int, b *float32, bs, i, rows, j, cols int, load bool) {
 	nr := c.on.nr
 	if load {
 		for r := range rows {
 			copy(s.c[r*nr:], c.c.Data[(i+r)*c.c.Stride+j:][:cols])
 		}
 	}
-	c.on.tile(k, a, rs, cs, b, &s.c[0], nr, load)
+	c.on.tile(k, a, rs, cs, b, bs, &s.c[0], nr, load)
 	for r := range rows {
 		copy(c.c.Data[(i+r)*c.c.Stride+j:][:cols], s.c[r*nr:])
 	}

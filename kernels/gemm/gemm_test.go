@@ -76,11 +76,27 @@ func lattice() func() float32 {
 	}
 }
 
-func at2(x Matrix, i, j int, transposed bool) float64 {
+// wide returns op(x), or its transpose, row by row in float64.
+func wide(x Matrix, transposed bool) [][]float64 {
 	if transposed {
-		i, j = j, i
+		rows := wide(x, false)
+		columns := make([][]float64, x.Cols)
+		for j := range columns {
+			columns[j] = make([]float64, x.Rows)
+			for i := range rows {
+				columns[j][i] = rows[i][j]
+			}
+		}
+		return columns
 	}
-	return float64(x.Data[i*x.Stride+j])
+	rows := make([][]float64, x.Rows)
+	for i := range rows {
+		rows[i] = make([]float64, x.Cols)
+		for j := range rows[i] {
+			rows[i][j] = float64(x.Data[i*x.Stride+j])
+		}
+	}
+	return rows
 }
 
 // solve multiplies into a copy of c.
@@ -93,14 +109,15 @@ func (q problem) solve(p *Path, t *team.Team) Matrix {
 
 // verify compares c with the sum in float64: each element may be off by the rounding of k additions, and gaps are as they were.
 func (q problem) verify(t interface{ Fatalf(string, ...any) }, c Matrix) {
+	rows, columns, before, after := wide(q.a, q.ta), wide(q.b, !q.tb), wide(q.c, false), wide(c, false)
 	for i := range q.m {
 		for j := range q.n {
-			sum, size := float64(q.beta)*at2(q.c, i, j, false), 1.0
-			for p := range q.k {
-				v := at2(q.a, i, p, q.ta) * at2(q.b, p, j, q.tb)
+			sum, size := float64(q.beta)*before[i][j], 1.0
+			for p, v := range rows[i] {
+				v *= columns[j][p]
 				sum, size = sum+v, size+math.Abs(v)
 			}
-			if got := at2(c, i, j, false); !(math.Abs(got-sum) <= size*float64(q.k+2)*0x1p-24) {
+			if got := after[i][j]; !(math.Abs(got-sum) <= size*float64(q.k+2)*0x1p-24) {
 				t.Fatalf("%v: c[%d, %d] = %v, want %v", q, i, j, got, sum)
 			}
 		}

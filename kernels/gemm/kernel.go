@@ -5,9 +5,9 @@ type kernel struct {
 	name   string
 	mr, nr int
 
-	// tile: c [mr, nr] = a [mr, k] · b [k, nr], added to c if load. Element (i, p) of a is a[i·rs+p·cs]; b is dense;
-	// c has stride ldc. k is at least 1.
-	tile func(k int, a *float32, rs, cs int, b, c *float32, ldc int, load bool)
+	// tile: c [mr, nr] = a [mr, k] · b [k, nr], added to c if load. Element (i, p) of a is a[i·rs+p·cs]; b has stride
+	// bs and c ldc. k is at least 1.
+	tile func(k int, a *float32, rs, cs int, b *float32, bs int, c *float32, ldc int, load bool)
 
 	// copy6 and copy16: dst [k, 6 or 16] = src. Nil: packing does without.
 	copy6, copy16 copier

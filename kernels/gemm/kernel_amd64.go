@@ -22,10 +22,10 @@ func kernels() []kernel {
 }
 
 //go:noescape
-func tileAVX2(k int, a *float32, rs, cs int, b, c *float32, ldc int, load bool)
+func tileAVX2(k int, a *float32, rs, cs int, b *float32, bs int, c *float32, ldc int, load bool)
 
 //go:noescape
-func tileAVX512(k int, a *float32, rs, cs int, b, c *float32, ldc int, load bool)
+func tileAVX512(k int, a *float32, rs, cs int, b *float32, bs int, c *float32, ldc int, load bool)
 
 //go:noescape
 func transposeAVX2(blocks int, dst *float32, ldd int, src *float32, lds int)

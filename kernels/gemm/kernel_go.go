@@ -6,9 +6,9 @@ import "unsafe"
 var portable = kernel{name: "go", mr: 4, nr: 4, tile: tileGo}
 
 // tileGo is kernel.tile, 4×4. The bounds of a and b are those that pack and blocked keep for every kernel.
-func tileGo(k int, a *float32, rs, cs int, b, c *float32, ldc int, load bool) {
+func tileGo(k int, a *float32, rs, cs int, b *float32, bs int, c *float32, ldc int, load bool) {
 	as := unsafe.Slice(a, 3*rs+(k-1)*cs+1)
-	bs := unsafe.Slice(b, 4*k)
+	ws := unsafe.Slice(b, (k-1)*bs+4)
 	var s [4][4]float32
 	if load {
 		for i := range s {
@@ -21,7 +21,7 @@ func tileGo(k int, a *float32, rs, cs int, b, c *float32, ldc int, load bool) {
 		v0, v1, v2, v3 := s[i+1][0], s[i+1][1], s[i+1][2], s[i+1][3]
 		x, y := i*rs, (i+1)*rs
 		for p := range k {
-			w := (*[4]float32)(bs[4*p:])
+			w := (*[4]float32)(ws[p*bs:])
 			f, g := as[x+p*cs], as[y+p*cs]
 			u0 += f * w[0]
 			u1 += f * w[1]

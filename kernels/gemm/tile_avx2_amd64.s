@@ -20,23 +20,25 @@
 	ADDQ    R9, SI                                         \
 	ADDQ    R9, R11
 
-// func tileAVX2(k int, a *float32, rs, cs int, b, c *float32, ldc int, load bool)
-TEXT ·tileAVX2(SB), NOSPLIT, $0-57
+// func tileAVX2(k int, a *float32, rs, cs int, b *float32, bs int, c *float32, ldc int, load bool)
+TEXT ·tileAVX2(SB), NOSPLIT, $0-65
 	MOVQ k+0(FP), CX
 	MOVQ a+8(FP), SI
 	MOVQ rs+16(FP), R8
 	MOVQ cs+24(FP), R9
 	MOVQ b+32(FP), DI
-	MOVQ c+40(FP), DX
-	MOVQ ldc+48(FP), R10
+	MOVQ bs+40(FP), R13
+	MOVQ c+48(FP), DX
+	MOVQ ldc+56(FP), R10
 	SHLQ $2, R8
+	SHLQ $2, R13
 	SHLQ $2, R9
 	SHLQ $2, R10
 	LEAQ (SI)(R8*2), R11
 	ADDQ R8, R11
 	LEAQ (DX)(R10*2), R12
 	ADDQ R10, R12
-	CMPB load+56(FP), $0
+	CMPB load+64(FP), $0
 	JEQ  zero
 	VMOVUPS (DX), Y0
 	VMOVUPS 32(DX), Y1
@@ -78,8 +80,8 @@ pairs:
 
 loop:
 	STEP((DI), 32(DI))
-	STEP(64(DI), 96(DI))
-	ADDQ $128, DI
+	STEP((DI)(R13*1), 32(DI)(R13*1))
+	LEAQ (DI)(R13*2), DI
 	SUBQ $2, CX
 	JGE  loop
 

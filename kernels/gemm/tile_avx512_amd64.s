@@ -66,15 +66,15 @@
 	VPXORD C2, C2, C2 \
 	VPXORD C3, C3, C3
 
-// func tileAVX512(k int, a *float32, rs, cs int, b, c *float32, ldc int, load bool)
-TEXT ·tileAVX512(SB), NOSPLIT, $0-57
+// func tileAVX512(k int, a *float32, rs, cs int, b *float32, bs int, c *float32, ldc int, load bool)
+TEXT ·tileAVX512(SB), NOSPLIT, $0-65
 	MOVQ k+0(FP), CX
 	MOVQ a+8(FP), SI
 	MOVQ rs+16(FP), R8
 	MOVQ cs+24(FP), R9
 	MOVQ b+32(FP), DI
-	MOVQ c+40(FP), DX
-	MOVQ ldc+48(FP), R10
+	MOVQ c+48(FP), DX
+	MOVQ ldc+56(FP), R10
 	SHLQ $2, R8
 	SHLQ $2, R9
 	SHLQ $2, R10
@@ -83,7 +83,7 @@ TEXT ·tileAVX512(SB), NOSPLIT, $0-57
 	LEAQ (SI)(R8*4), R11
 	LEAQ (SI)(R8*8), R12
 	MOVQ DX, AX
-	CMPB load+56(FP), $0
+	CMPB load+64(FP), $0
 	JEQ  zero
 	LOAD4(Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7)
 	LOAD4(Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15)
@@ -102,13 +102,15 @@ zero:
 	ZERO4(Z20, Z21, Z22, Z23)
 
 pairs:
+	MOVQ bs+40(FP), AX
+	SHLQ $2, AX
 	SUBQ $2, CX
 	JLT  last
 
 loop:
 	STEP((DI), 64(DI))
-	STEP(128(DI), 192(DI))
-	ADDQ $256, DI
+	STEP((DI)(AX*1), 64(DI)(AX*1))
+	LEAQ (DI)(AX*2), DI
 	SUBQ $2, CX
 	JGE  loop
 
