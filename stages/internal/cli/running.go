@@ -219,11 +219,16 @@ func (r *running) onHint(h broker.Hint) error {
 	return nil
 }
 
-// onExit says that a process has died, unless it is done or was asked to end.
+// onExit says that a process has died, unless it is done or was asked to end, and hands back what it held. Stages are
+// started after the broker is reached, so the connection is there.
 func (r *running) onExit(e supervise.Exit) {
 	r.log.Info("exit", "instance", e.Name, "pid", e.PID, "status", e.Status(), "uptime", e.Uptime.Round(time.Millisecond).String())
-	if e.Code != 0 && !e.Stopped {
-		r.note(fmt.Sprintf("%s: %s after %s", e.Name, e.Status(), e.Uptime.Round(time.Millisecond)))
+	if e.Code == 0 || e.Stopped {
+		return
+	}
+	r.note(fmt.Sprintf("%s: %s after %s", e.Name, e.Status(), e.Uptime.Round(time.Millisecond)))
+	if e.Name != "broker" {
+		r.handBack(context.Background(), e.Name)
 	}
 }
 
