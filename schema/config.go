@@ -63,7 +63,8 @@ type TrainConfig struct {
 	Epochs   int     `yaml:"epochs" arith:"true"`
 	MaxSteps int     `yaml:"max_steps" arith:"true"` // 0: all of the epochs
 	Warmup   float64 `yaml:"warmup" arith:"true"`    // share of the steps
-	Schedule string  `yaml:"schedule" arith:"true"`  // cosine, linear or constant after the warm-up
+	Schedule string  `yaml:"schedule" arith:"true"`  // cosine, linear, constant or wsd after the warm-up
+	Cooldown float64 `yaml:"cooldown" arith:"true"`  // wsd: share of the steps in which the rate declines to 0
 	Beta1    float64 `yaml:"beta1" arith:"true"`
 	Beta2    float64 `yaml:"beta2" arith:"true"`
 	Decay    float64 `yaml:"weight_decay" arith:"true"`

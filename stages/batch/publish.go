@@ -20,12 +20,12 @@ const hintEvery = 500 * time.Millisecond
 func (b *builder) publish(ctx context.Context) error {
 	b.w.Status.Running()
 	b.w.Book.Enter(account.Window)
-	g, ctx := errgroup.WithContext(ctx)
+	g, publishing := errgroup.WithContext(ctx)
 	var published []*atomic.Uint32
 	for _, bucket := range b.plan.Buckets() {
 		n := new(atomic.Uint32)
 		published = append(published, n)
-		g.Go(func() error { return b.publishBucket(ctx, bucket.Name, n) })
+		g.Go(func() error { return b.publishBucket(publishing, bucket.Name, n) })
 	}
 	hints, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)

@@ -52,52 +52,60 @@ func normal(r *counter.Rand) float32 {
 	return float32(sum-6*0xFFFF) / (1 << 16)
 }
 
-// FromTarget says what a fresh drafter takes over from the target; everything else comes from Rest.
-type FromTarget struct {
-	Layers    []int     // the target's layer for each of the drafter's
-	FinalNorm bool      // norm takes the target's final norm
-	FC        []float32 // fc is [FC[0]·I, …, FC[K-1]·I], a weighted sum of the taps; nil for Rest's
-	Rest      Source
-}
-
-// InitFromTarget returns the source of a drafter shaped by cfg that starts from t's own layers.
-func InitFromTarget(t *hf.Target, cfg hf.DrafterConfig, from FromTarget) (Source, error) {
-	if len(from.Layers) != cfg.Layers {
-		return nil, fmt.Errorf("initialise from the target: %d layers named for a drafter of %d", len(from.Layers), cfg.Layers)
-	}
-	for _, l := range from.Layers {
-		if l < 0 || l >= t.Layers {
-			return nil, fmt.Errorf("initialise from the target: layer %d of a target that has %d", l, t.Layers)
-		}
-	}
-	if from.FC != nil && len(from.FC) != len(cfg.Taps) {
-		return nil, fmt.Errorf("initialise from the target: %d factors for %d taps", len(from.FC), len(cfg.Taps))
+// InitFromTarget starts a drafter shaped by cfg from the target layer that the last tap feeds. Every drafter layer is that
+// layer, its input norm folded into the query, key and value projections; fc passes the last tap on, and all other norms
+// are 1. So keys and values of the context are, at the first step, those that the target itself computes there.
+func InitFromTarget(t *hf.Target, cfg hf.DrafterConfig) (Source, error) {
+	if cfg.Geometry.HiddenSize != t.HiddenSize || cfg.QSize() != t.QSize() || cfg.KVSize() != t.KVSize() || cfg.IntermediateSize != t.IntermediateSize {
+		return nil, fmt.Errorf("initialise from the target: the drafter's layers are shaped differently from those of %s", t.Dir)
 	}
 	file := Files(t)
+	from := min(cfg.Taps[len(cfg.Taps)-1]+1, t.Layers-1)
+	read := func(part hf.Part, dims []int) ([]float32, error) {
+		return file(hf.Shape{Name: "model." + hf.LayerName(from, part), Dims: dims})
+	}
 	return func(s hf.Shape) ([]float32, error) {
 		var layer int
-		var part string
-		if n, _ := fmt.Sscanf(s.Name, "layers.%d.%s", &layer, &part); n == 2 {
-			return file(hf.Shape{Name: "model." + hf.LayerName(from.Layers[layer], hf.Part(part)), Dims: s.Dims})
-		}
+		var name string
+		n, _ := fmt.Sscanf(s.Name, "layers.%d.%s", &layer, &name)
+		part := hf.Part(name)
 		switch {
-		case s.Name == hf.FinalNorm && from.FinalNorm:
-			return file(hf.Shape{Name: "model." + hf.FinalNorm, Dims: s.Dims})
-		case s.Name == hf.FC && from.FC != nil:
-			return identities(s.Dims, from.FC), nil
+		case s.Name == hf.FC:
+			return lastTap(s.Dims), nil
+		case n < 2, part == hf.InputNorm:
+			return ones(s.Dims), nil
+		case part == hf.QProj, part == hf.KProj, part == hf.VProj:
+			w, err := read(part, s.Dims)
+			if err != nil {
+				return nil, err
+			}
+			norm, err := read(hf.InputNorm, []int{t.HiddenSize})
+			if err != nil {
+				return nil, err
+			}
+			for i := range w {
+				w[i] *= norm[i%t.HiddenSize]
+			}
+			return w, nil
 		}
-		return from.Rest(s)
+		return read(part, s.Dims)
 	}, nil
 }
 
-// identities returns [f₀·I, f₁·I, …] for square blocks; a wider block than H keeps its first H columns' diagonal.
-func identities(dims []int, factors []float32) []float32 {
+// lastTap is the fc [H, K·H] that passes the last tap on: [0 | … | 0 | I].
+func lastTap(dims []int) []float32 {
 	rows, cols := dims[0], dims[1]
 	v := make([]float32, rows*cols)
-	for k, f := range factors {
-		for i := range min(rows, cols/len(factors)) {
-			v[i*cols+k*cols/len(factors)+i] = f
-		}
+	for i := range rows {
+		v[i*cols+cols-rows+i] = 1
+	}
+	return v
+}
+
+func ones(dims []int) []float32 {
+	v := make([]float32, dims[0])
+	for i := range v {
+		v[i] = 1
 	}
 	return v
 }

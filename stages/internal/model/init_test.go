@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -66,58 +67,55 @@ func TestInitFromTarget(t *testing.T) {
 	}
 	defer target.Close()
 	cfg := hf.NewDrafterConfig(target, 2, 8, 0, 2047, []int{1, 2, 4})
-	from, err := InitFromTarget(target, cfg, FromTarget{Layers: []int{4, 5}, FinalNorm: true, FC: []float32{0, 0.5, 2}, Rest: InitRandom(1)})
+	from, err := InitFromTarget(target, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	read := Files(target)
-	for name, original := range map[string]string{
-		"layers.0.self_attn.q_proj.weight": "model.layers.4.self_attn.q_proj.weight",
-		"layers.1.input_layernorm.weight":  "model.layers.5.input_layernorm.weight",
-		"norm.weight":                      "model.norm.weight",
-	} {
-		for _, s := range cfg.Shapes() {
-			if s.Name != name {
-				continue
-			}
-			got, err := from(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := read(hf.Shape{Name: original, Dims: s.Dims})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%s is not the target's %s", name, original)
-			}
-		}
-	}
-	fc, err := from(hf.Shape{Name: hf.FC, Dims: []int{128, 384}})
+	norm, err := read(hf.Shape{Name: "model.layers.5.input_layernorm.weight", Dims: []int{128}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, v := range fc {
-		row, col := i/384, i%384
-		want := float32(0)
-		if col%128 == row {
-			want = []float32{0, 0.5, 2}[col/128]
+	for _, s := range cfg.Shapes() {
+		got, err := from(s)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if v != want {
-			t.Fatalf("fc[%d, %d] = %v, want %v", row, col, v, want)
+		var layer int
+		var part string
+		inLayer, _ := fmt.Sscanf(s.Name, "layers.%d.%s", &layer, &part)
+		switch {
+		case s.Name == hf.FC:
+			for i, v := range got {
+				want := float32(0)
+				if i%384 == 256+i/384 {
+					want = 1
+				}
+				if v != want {
+					t.Fatalf("fc[%d, %d] = %v, want %v", i/384, i%384, v, want)
+				}
+			}
+		case inLayer < 2 || part == string(hf.InputNorm):
+			if slices.ContainsFunc(got, func(v float32) bool { return v != 1 }) {
+				t.Errorf("%s is not all ones", s.Name)
+			}
+		default:
+			want, err := read(hf.Shape{Name: "model.layers.5." + part, Dims: s.Dims})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(part, "q_proj") || strings.Contains(part, "k_proj") || strings.Contains(part, "v_proj") {
+				for i := range want {
+					want[i] *= norm[i%128]
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s is not the target's", s.Name)
+			}
 		}
 	}
-	rest, _ := from(hf.Shape{Name: hf.HiddenNorm, Dims: []int{128}})
-	if rest[0] != 1 {
-		t.Errorf("hidden_norm starts at %v", rest[0])
-	}
-	for want, o := range map[string]FromTarget{
-		"1 layers named":  {Layers: []int{1}},
-		"layer 6":         {Layers: []int{1, 6}},
-		"2 factors for 3": {Layers: []int{1, 2}, FC: []float32{1, 2}},
-	} {
-		if _, err := InitFromTarget(target, cfg, o); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %q", err, want)
-		}
+	cfg.IntermediateSize++
+	if _, err := InitFromTarget(target, cfg); err == nil {
+		t.Error("layers of another shape were accepted")
 	}
 }

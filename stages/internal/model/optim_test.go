@@ -98,6 +98,12 @@ func TestSchedule(t *testing.T) {
 			t.Errorf("%s: rate of step %d is %v, want %v", c.kind, c.step, got, c.want)
 		}
 	}
+	wsd := Schedule{Kind: "wsd", Peak: 2, Warmup: 2, Cooldown: 4, Steps: 10}
+	for step, want := range []float64{1, 2, 2, 2, 2, 2, 2, 1.5, 1, 0.5, 0} {
+		if got := wsd.LR(step); math.Abs(got-want) > 1e-12 {
+			t.Errorf("wsd at step %d: %v, want %v", step, got, want)
+		}
+	}
 	if got := (Schedule{Kind: "cosine", Peak: 3, Steps: 1}).LR(0); got != 3 {
 		t.Errorf("a run of one step without warm-up starts at %v, want 3", got)
 	}

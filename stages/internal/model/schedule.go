@@ -7,17 +7,18 @@ import (
 
 // Schedule is the learning rate over a run.
 type Schedule struct {
-	Kind   string  // cosine, linear or constant after the warm-up
-	Peak   float64 // highest rate
-	Warmup int     // steps
-	Steps  int     // of the whole run
+	Kind     string  // cosine, linear, constant or wsd after the warm-up
+	Peak     float64 // highest rate
+	Warmup   int     // steps
+	Cooldown int     // steps of wsd's decline: stable at Peak before, linear towards 0 in them
+	Steps    int     // of the whole run
 }
 
 // Check returns an error for a schedule that is not known.
 func (s Schedule) Check() error {
 	switch {
-	case s.Kind != "cosine" && s.Kind != "linear" && s.Kind != "constant":
-		return fmt.Errorf("schedule %q: want cosine, linear or constant", s.Kind)
+	case s.Kind != "cosine" && s.Kind != "linear" && s.Kind != "constant" && s.Kind != "wsd":
+		return fmt.Errorf("schedule %q: want cosine, linear, constant or wsd", s.Kind)
 	case s.Warmup < 0 || s.Steps < 1 || s.Warmup > s.Steps:
 		return fmt.Errorf("schedule: %d warm-up steps of %d", s.Warmup, s.Steps)
 	}
@@ -40,6 +41,8 @@ func (s Schedule) LR(step int) float64 {
 		return s.Peak * (1 + math.Cos(math.Pi*part)) / 2
 	case "linear":
 		return s.Peak * (1 - part)
+	case "wsd":
+		return s.Peak * min(1, float64(s.Steps-step)/float64(max(s.Cooldown, 1)))
 	}
 	return s.Peak
 }

@@ -49,8 +49,8 @@ func LoadVocabulary(dev kernels.Device, t *hf.Target) (Vocabulary, error) {
 }
 
 // Forward runs packed documents, document i being tokens [offsets[i], offsets[i+1]), each with positions from 0, and
-// writes the output of layer taps[k] into columns [k·H, (k+1)·H) of out [T, K·H]. It ends after the last tap.
-// Taps ascend.
+// writes the output of layer taps[k] into plane k of out [K·T, H], its rows [k·T, (k+1)·T): the layout of a hand-off,
+// which Concat turns into rows for the drafter. It ends after the last tap. Taps ascend.
 func (m *Target) Forward(ids, offsets []int32, taps []int, out kernels.Tensor) error {
 	if err := m.checkTaps(taps); err != nil {
 		return err
@@ -77,10 +77,17 @@ func (m *Target) Forward(ids, offsets []int32, taps []int, out kernels.Tensor) e
 		m.layer(l, x, cache{k: k, v: v, newK: k, newV: v}, p)
 		m.arena.Release(mark)
 		if at := slices.Index(taps, i); at >= 0 {
-			m.dev.CopyCols(out, at*m.geo.HiddenSize, x)
+			m.dev.Copy(out.RowRange(at*x.Rows, (at+1)*x.Rows), x)
 		}
 	}
 	return nil
+}
+
+// Concat puts the planes of a hand-off [K·T, H] side by side: rows [T, K·H].
+func Concat(dev kernels.Device, rows, planes kernels.Tensor) {
+	for at, k := 0, 0; at < planes.Rows; at, k = at+rows.Rows, k+1 {
+		dev.CopyCols(rows, k*planes.Cols, planes.RowRange(at, at+rows.Rows))
+	}
 }
 
 // pass is what all layers of one call share.

@@ -9,22 +9,28 @@ import (
 	"penstock/kernels/kernelstest"
 )
 
+// forward returns the captures as the drafter reads them, [T, K·H].
+func forward(t *testing.T, m *Target, ids, offsets []int32, taps []int) kernels.Tensor {
+	t.Helper()
+	h := m.geo.HiddenSize
+	planes, rows := m.dev.Alloc(len(taps)*len(ids), h), m.dev.Alloc(len(ids), len(taps)*h)
+	if err := m.Forward(ids, offsets, taps, planes); err != nil {
+		t.Fatal(err)
+	}
+	Concat(m.dev, rows, planes)
+	return rows
+}
+
 // TestPackingChangesNothing: documents packed in one row give what each gives alone.
 func TestPackingChangesNothing(t *testing.T) {
 	for _, bias := range []bool{false, true} {
 		dev := &kernels.Ref{}
 		m := newTarget(t, dev, bias)
 		ids, offsets, taps := kernelstest.Rows(20, 31, 3), []int32{0, 7, 7, 8, 20}, []int{1, 3}
-		packed := dev.Alloc(20, 24)
-		if err := m.Forward(ids, offsets, taps, packed); err != nil {
-			t.Fatal(err)
-		}
+		packed := forward(t, m, ids, offsets, taps)
 		for i := range len(offsets) - 1 {
 			lo, hi := int(offsets[i]), int(offsets[i+1])
-			alone := dev.Alloc(hi-lo, 24)
-			if err := m.Forward(ids[lo:hi], []int32{0, int32(hi - lo)}, taps, alone); err != nil {
-				t.Fatal(err)
-			}
+			alone := forward(t, m, ids[lo:hi], []int32{0, int32(hi - lo)}, taps)
 			if !slices.Equal(alone.F32, packed.RowRange(lo, hi).F32) {
 				t.Errorf("document %d of the packed row differs from the document alone", i)
 			}
@@ -37,10 +43,7 @@ func TestSessionFollowsForward(t *testing.T) {
 	dev := &kernels.Ref{}
 	m := newTarget(t, dev, true)
 	ids, taps := kernelstest.Rows(15, 31, 3), []int{0, 2}
-	want := dev.Alloc(15, 24)
-	if err := m.Forward(ids, []int32{0, 15}, taps, want); err != nil {
-		t.Fatal(err)
-	}
+	want := forward(t, m, ids, []int32{0, 15}, taps)
 	s, err := m.NewSession(20, taps)
 	if err != nil {
 		t.Fatal(err)

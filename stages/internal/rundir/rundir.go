@@ -29,9 +29,6 @@ type Dir struct {
 	path string // absolute
 }
 
-// maxSocketPath is the longest path that a Unix socket address holds on Linux.
-const maxSocketPath = 107
-
 // Path returns the directory's absolute path.
 func (d *Dir) Path() string { return d.path }
 
@@ -81,14 +78,8 @@ func (d *Dir) Journal(instance string) string { return d.join("journal", instanc
 // Log is the instance's log.
 func (d *Dir) Log(instance string) string { return d.join("logs", instance+".log") }
 
-// Socket is the path of the pool's descriptor socket.
-func (d *Dir) Socket(pool string) (string, error) {
-	p := d.join("sock", pool)
-	if len(p) > maxSocketPath {
-		return "", fmt.Errorf("socket path %q has %d bytes, the system allows %d: choose a run directory with a shorter path", p, len(p), maxSocketPath)
-	}
-	return p, nil
-}
+// Sockets is the folder of the sockets that pass slab descriptors; only the owner may enter it.
+func (d *Dir) Sockets() string { return d.join("sock") }
 
 // make creates the directory and the folders in it that several processes write to.
 func (d *Dir) make() error {

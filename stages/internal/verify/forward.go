@@ -46,10 +46,11 @@ func (r *run) captures(m *model.Target, ids, offsets []int32, want []float32) er
 		return err
 	}
 	h := r.target.HiddenSize
-	out := r.dev.Alloc(len(ids), len(cfg.Taps)*h)
-	if err := m.Forward(ids, offsets, cfg.Taps, out); err != nil {
+	planes, out := r.dev.Alloc(len(cfg.Taps)*len(ids), h), r.dev.Alloc(len(ids), len(cfg.Taps)*h)
+	if err := m.Forward(ids, offsets, cfg.Taps, planes); err != nil {
 		return err
 	}
+	model.Concat(r.dev, out, planes)
 	got := kernelstest.Read(r.dev, out)
 	if err := r.dev.Sync(); err != nil {
 		return err

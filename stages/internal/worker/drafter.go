@@ -40,23 +40,18 @@ func DrafterConfig(cfg schema.Config, t *hf.Target) (hf.DrafterConfig, error) {
 
 // Schedule is the learning rate over the planned steps.
 func Schedule(cfg schema.Config, windows int) model.Schedule {
+	share := func(of float64) int { return int(math.Round(of * float64(windows))) }
 	return model.Schedule{Kind: cfg.Train.Schedule, Peak: cfg.Train.LR, Steps: windows,
-		Warmup: int(math.Round(cfg.Train.Warmup * float64(windows)))}
+		Warmup: share(cfg.Train.Warmup), Cooldown: share(cfg.Train.Cooldown)}
 }
 
-// InitialWeights returns where a fresh drafter starts: target takes the layers of the target that follow the taps'
-// middle, random draws everything.
+// InitialWeights returns where a fresh drafter starts: target or random.
 func InitialWeights(init string, seed uint64, t *hf.Target, shape hf.DrafterConfig) (model.Source, error) {
-	random := model.InitRandom(seed)
 	switch init {
 	case "random":
-		return random, nil
+		return model.InitRandom(seed), nil
 	case "target":
-		from := model.FromTarget{FinalNorm: true, Rest: random}
-		for i := range shape.Layers {
-			from.Layers = append(from.Layers, t.Layers-shape.Layers+i)
-		}
-		return model.InitFromTarget(t, shape, from)
+		return model.InitFromTarget(t, shape)
 	}
 	return nil, fmt.Errorf("draft.init is %q: want target, random or path:DIR", init)
 }

@@ -22,11 +22,11 @@ type Status struct {
 	Batches atomic.Uint64
 	Tokens  atomic.Uint64
 	Handoff Latency
-	used    func() (used, slots int) // of its pool; nil for none
 
 	mu      sync.Mutex
 	state   string
 	waiting string
+	used    func() (used, slots int) // of its pool; nil for none
 }
 
 func newStatus(w *Worker) *Status { return &Status{w: w, state: "starting"} }
@@ -41,6 +41,12 @@ func (s *Status) Wait(what string) {
 	s.state, s.waiting = "waiting", what
 }
 
+func (s *Status) setUsed(used func() (used, slots int)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = used
+}
+
 // Running says that the process works.
 func (s *Status) Running() {
 	s.mu.Lock()
@@ -51,7 +57,7 @@ func (s *Status) Running() {
 // Record returns the status as it goes to the board.
 func (s *Status) Record() schema.StageState {
 	s.mu.Lock()
-	state, waiting := s.state, s.waiting
+	state, waiting, used := s.state, s.waiting, s.used
 	s.mu.Unlock()
 	r := schema.StageState{
 		Instance: s.w.Instance, Stage: s.w.Stage, Incarnation: s.w.Incarnation, PID: int32(os.Getpid()),
@@ -63,9 +69,9 @@ func (s *Status) Record() schema.StageState {
 	}
 	p50, p99 := s.Handoff.Quantiles()
 	r.HandoffP50, r.HandoffP99 = p50.Seconds(), p99.Seconds()
-	if s.used != nil {
-		used, slots := s.used()
-		r.SlotsUsed, r.Slots = uint32(used), uint32(slots)
+	if used != nil {
+		n, slots := used()
+		r.SlotsUsed, r.Slots = uint32(n), uint32(slots)
 	}
 	return r
 }

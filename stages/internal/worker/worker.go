@@ -29,6 +29,7 @@ type Worker struct {
 	Incarnation uint64 // random, of this process
 	AckWait     time.Duration
 	Status      *Status
+	fail        context.CancelCauseFunc // ends the process's work for a reason
 }
 
 // Run connects, runs body beside the worker's own goroutines, and returns body's error once all have ended. Being
@@ -60,13 +61,14 @@ func Run(ctx context.Context, env *runtime.Env, body func(context.Context, *Work
 	w.Status = newStatus(w)
 
 	g, ctx := errgroup.WithContext(ctx)
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, w.fail = context.WithCancelCause(ctx)
+	defer w.fail(nil)
 	g.Go(func() error { return quiet(ctx, w.Ledger.run(ctx, conn)) })
 	g.Go(func() error { return quiet(ctx, w.Keeper.run(ctx)) })
 	g.Go(func() error { return quiet(ctx, w.Status.run(ctx)) })
 	g.Go(func() error { return quiet(ctx, w.watchControl(ctx)) })
 	g.Go(func() error {
-		defer cancel()
+		defer w.fail(nil)
 		return body(ctx, w)
 	})
 	if err = g.Wait(); errors.Is(err, ErrStop) {

@@ -1,0 +1,115 @@
+package draft
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"penstock/schema"
+	"penstock/schema/checkpoint"
+	"penstock/schema/hf"
+	"penstock/schema/safetensors"
+	"penstock/stages/internal/accept"
+	"penstock/stages/internal/account"
+	"penstock/stages/internal/lineage"
+	"penstock/stages/internal/rundir"
+)
+
+// save makes the ledger file durable, then a checkpoint that covers it.
+func (t *trainer) save() error {
+	if err := t.lines.Sync(); err != nil {
+		return err
+	}
+	t.state.Gen = t.gen
+	_, err := checkpoint.Save(t.w.Run.Checkpoints(), t.state, checkpoint.Tensors{
+		Weights: t.drafter.Weights.Read, M: t.opt.M.Read, V: t.opt.V.Read,
+	}, t.w.Config.Save.Keep)
+	return err
+}
+
+// summary is summary.json.
+type summary struct {
+	Run          string             `json:"run"`
+	Steps        uint64             `json:"steps"`
+	Windows      uint32             `json:"windows"`
+	Tokens       uint64             `json:"tokens"`
+	Slots        uint64             `json:"slots"`
+	Seconds      float64            `json:"seconds"` // of training, over all processes that trained it
+	Loss         float64            `json:"loss"`    // mean of the last windows
+	AcceptLength float64            `json:"accept_length"`
+	PerPosition  []float64          `json:"per_position,omitempty"`
+	Prompts      int                `json:"prompts"`
+	Idle         map[string]float64 `json:"idle"` // share of an instance's time spent waiting
+	Ledger       lineage.Report     `json:"ledger"`
+	Drafter      string             `json:"drafter"`
+}
+
+// finish saves, exports the drafter, measures what was exported and writes the summary.
+func (t *trainer) finish(ctx context.Context) error {
+	t.w.Book.Enter(account.Step)
+	t.state.Totals.Seconds += time.Since(t.began).Seconds()
+	t.began = time.Now()
+	if err := t.save(); err != nil {
+		return err
+	}
+	dir := t.w.Run.Drafter()
+	if err := hf.WriteDrafter(dir, t.drafter.Config, t.drafter.Weights.Read, hf.Export{DType: safetensors.BF16}); err != nil {
+		return fmt.Errorf("export drafter: %w", err)
+	}
+	measured, err := t.measureExport(ctx, dir)
+	if err != nil {
+		return fmt.Errorf("evaluate %s: %w", dir, err)
+	}
+	lines, err := lineage.Read(t.w.Run.Ledger())
+	if err != nil {
+		return err
+	}
+	idle, err := t.idle(ctx)
+	if err != nil {
+		return err
+	}
+	s := summary{
+		Run: t.w.Run.Name(), Steps: t.state.Step, Windows: t.state.Window, Tokens: t.state.Totals.Tokens, Slots: t.state.Totals.Slots,
+		Seconds: t.state.Totals.Seconds, Loss: t.report.loss(), AcceptLength: measured.AcceptLength, PerPosition: measured.PerPosition,
+		Prompts: measured.Prompts, Idle: idle, Ledger: lineage.Count(lines, t.run), Drafter: dir,
+	}
+	if err := rundir.WriteJSON(t.w.Run.Summary(), s); err != nil {
+		return err
+	}
+	if measured.Prompts > 0 {
+		m := metric{Window: t.state.Window, AcceptLength: measured.AcceptLength, Prompts: measured.Prompts, Seconds: s.Seconds}
+		if err := t.report.evaluated(m); err != nil {
+			return err
+		}
+	}
+	t.report.progress(t.state, func(p *schema.Progress) { p.Done, p.Loss = true, s.Loss })
+	return t.report.put(ctx)
+}
+
+// measureExport decodes with the files that were exported, as anybody else would.
+func (t *trainer) measureExport(ctx context.Context, dir string) (accept.Report, error) {
+	if t.w.Config.Eval.Prompts == "" {
+		return accept.Report{}, nil
+	}
+	d, err := hf.ReadDrafter(dir)
+	if err != nil {
+		return accept.Report{}, err
+	}
+	defer d.Close()
+	return accept.Measure(ctx, t.evaluator.options(), d.Float32, d.DrafterConfig)
+}
+
+// idle collects each instance's share of waiting from the board.
+func (t *trainer) idle(ctx context.Context) (map[string]float64, error) {
+	hints, err := t.w.Conn.Board().List(ctx, "stage.*")
+	if err != nil {
+		return nil, err
+	}
+	idle := map[string]float64{t.w.Instance: account.Idle(t.w.Book.Seconds())}
+	for _, h := range hints {
+		if s, ok := h.Record.(schema.StageState); ok && s.Instance != t.w.Instance {
+			idle[s.Instance] = account.Idle(s.Seconds)
+		}
+	}
+	return idle, nil
+}

@@ -1,0 +1,137 @@
+package draft
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"penstock/schema"
+	"penstock/schema/checkpoint"
+	"penstock/stages/internal/worker"
+)
+
+// metric is a line of metrics.jsonl: one a committed window, and one an evaluation.
+type metric struct {
+	Window       uint32    `json:"window"`
+	Epoch        uint32    `json:"epoch"`
+	Loss         float64   `json:"loss,omitempty"`
+	LR           float64   `json:"lr,omitempty"`
+	GradNorm     float64   `json:"grad_norm,omitempty"`
+	Tokens       uint64    `json:"tokens,omitempty"`
+	Slots        uint64    `json:"slots,omitempty"`
+	Hits         []float32 `json:"hits,omitempty"` // share of hits at positions 1..B-1
+	Skipped      string    `json:"skipped,omitempty"`
+	AcceptLength float64   `json:"accept_length,omitempty"`
+	Prompts      int       `json:"prompts,omitempty"`
+	Seconds      float64   `json:"seconds"` // since this process began
+}
+
+// reporter writes metrics.jsonl and keeps the board's progress, of which only the latest matters.
+type reporter struct {
+	w     *worker.Worker
+	total int
+	file  *os.File
+
+	mu      sync.Mutex
+	accept  float64
+	recent  []float64 // losses of the last windows
+	latest  schema.Progress
+	changed chan struct{}
+}
+
+// recentWindows is over how many windows a run's final loss is averaged.
+const recentWindows = 50
+
+func newReporter(w *worker.Worker, total int) (*reporter, error) {
+	f, err := os.OpenFile(w.Run.Metrics(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open metrics: %w", err)
+	}
+	return &reporter{w: w, total: total, file: f, changed: make(chan struct{}, 1)}, nil
+}
+
+func (r *reporter) close() { r.file.Close() }
+
+// window reports a committed window; s is the state behind it.
+func (r *reporter) window(m metric, s checkpoint.State) error {
+	if err := r.write(m); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.recent = append(r.recent, m.Loss)
+	if len(r.recent) > recentWindows {
+		r.recent = r.recent[1:]
+	}
+	r.mu.Unlock()
+	r.progress(s, func(p *schema.Progress) { p.Loss, p.LR, p.GradNorm, p.Hits = m.Loss, m.LR, m.GradNorm, m.Hits })
+	return nil
+}
+
+// evaluated reports an acceptance measurement.
+func (r *reporter) evaluated(m metric) error {
+	r.mu.Lock()
+	r.accept = m.AcceptLength
+	r.mu.Unlock()
+	return r.write(m)
+}
+
+// progress replaces what the board is told next.
+func (r *reporter) progress(s checkpoint.State, change func(*schema.Progress)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := &r.latest
+	p.Gen, p.Windows, p.Total = s.Gen, s.Window, uint32(r.total)
+	p.Tokens, p.Slots, p.Dead, p.Skipped = s.Totals.Tokens, s.Totals.Slots, uint32(s.Totals.Dead), uint32(s.Totals.Skipped)
+	p.AcceptLength, p.At = r.accept, time.Now().UnixNano()
+	change(p)
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// run keeps the board up to date until ctx ends.
+func (r *reporter) run(ctx context.Context) error {
+	for {
+		select {
+		case <-r.changed:
+			if err := r.put(ctx); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (r *reporter) put(ctx context.Context) error {
+	r.mu.Lock()
+	p := r.latest
+	r.mu.Unlock()
+	return r.w.Conn.Board().Put(ctx, worker.KeyProgress, p)
+}
+
+// loss is the mean over the last windows.
+func (r *reporter) loss() float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sum := 0.0
+	for _, l := range r.recent {
+		sum += l
+	}
+	return sum / float64(max(1, len(r.recent)))
+}
+
+func (r *reporter) write(m metric) error {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("metrics of window %d: %w", m.Window, err)
+	}
+	if _, err := r.file.Write(append(b, '\n')); err != nil {
+		return fmt.Errorf("write metrics: %w", err)
+	}
+	return nil
+}

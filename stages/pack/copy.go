@@ -1,0 +1,106 @@
+package pack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"penstock/broker/policy"
+	"penstock/kernels"
+	"penstock/kernels/mem"
+	"penstock/schema"
+	"penstock/stages/internal/model"
+	"penstock/stages/internal/worker"
+)
+
+// errVoid drops a hop that means nothing any more: its window has committed, its batch is dead, or its slot has been
+// taken for something else.
+var errVoid = errors.New("hop is void")
+
+// errNoRoom puts a hop back: no slot may be taken for it now.
+var errNoRoom = errors.New("no slot for the hop now")
+
+// badFeatures is what a batch is recomputed for, and rejected the second time.
+type badFeatures struct{ reason string }
+
+func (b *badFeatures) Error() string { return "bad features: " + b.reason }
+
+// pack copies the captures of a hop into an own slot, tests the copy and publishes it.
+func (s *session) pack(ctx context.Context, h worker.Hop) error {
+	r := h.Record
+	var void bool
+	var reserve policy.Reserve
+	s.w.Ledger.View(func(l *policy.Lineage) {
+		void = l.Stale(r.Batch) || l.Of(r.Window, r.Index).State >= policy.Added
+		reserve = s.run.Reserve(l, s.w.Config.Deterministic)
+	})
+	if void {
+		return errVoid
+	}
+	if err := s.run.Check(r, s.width); err != nil {
+		return &badFeatures{err.Error()}
+	}
+	use, ok := s.pool.Take(r.Batch, r.Root, func(free int) bool { return reserve.Admit(r.Window, r.Index, free) })
+	if !ok {
+		return errNoRoom
+	}
+	out, err := s.copy(ctx, use, r)
+	if err != nil {
+		s.pool.Release(use.Ref)
+		return err
+	}
+	out.Root, out.From, out.Sent = r.Root, s.w.Instance, s.w.Now()
+	if err := s.pub.Publish(ctx, r.Bucket, out, worker.HopID(use.Ref)); err != nil {
+		return err
+	}
+	s.w.Status.Batches.Add(1)
+	s.w.Status.Tokens.Add(uint64(r.Tokens))
+	return nil
+}
+
+// copy puts the planes of the target's slot side by side in an own slot. What it copied counts only if the target's slot
+// was in the same use throughout.
+func (s *session) copy(ctx context.Context, use worker.Use, r schema.Hop) (schema.Hop, error) {
+	rows, taps := int(r.Tokens), len(s.w.Config.Target.Taps)
+	dst, err := use.Tensor(rows, s.width)
+	if err != nil {
+		return schema.Hop{}, err
+	}
+	var seen kernels.FeatureCheck
+	err = s.views.Read(ctx, r.SlotRef, taps*rows, s.width/taps, func(planes kernels.Tensor) error {
+		seen = s.dev.CheckFeatures(planes)
+		model.Concat(s.dev, dst, planes)
+		return s.dev.Sync()
+	})
+	switch {
+	case errors.Is(err, worker.ErrGone):
+		return schema.Hop{}, errVoid
+	case errors.Is(err, mem.ErrForged):
+		return schema.Hop{}, &badFeatures{err.Error()}
+	case err != nil:
+		return schema.Hop{}, err
+	}
+	if err := judge(seen, r.Checksum); err != nil {
+		return schema.Hop{}, err
+	}
+	if noise := s.w.Config.Pack.Noise; noise > 0 {
+		s.run.AddNoise(dst, s.run.Plan.Batch(int(r.Index)), noise)
+	}
+	sum := s.dev.CheckFeatures(dst).Checksum
+	return schema.Hop{Batch: r.Batch, SlotRef: use.Ref, Documents: r.Documents, Tokens: r.Tokens, Width: r.Width, Checksum: sum}, s.dev.Sync()
+}
+
+// judge refuses features that cannot be what a model computed.
+func judge(seen kernels.FeatureCheck, sum uint64) error {
+	switch {
+	case !seen.Finite:
+		return &badFeatures{"not finite"}
+	case seen.Zero:
+		return &badFeatures{"all zero"}
+	case seen.Constant:
+		return &badFeatures{"every row is the same"}
+	case seen.Checksum != sum:
+		return &badFeatures{fmt.Sprintf("checksum %016x, the target wrote %016x", seen.Checksum, sum)}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+// Package pack takes captures out of the targets' slots into its own: it concatenates them in the layout that the
+// drafter reads, tests them, adds noise if asked to, and gives the target its slot back.
+package pack
+
+import (
+	"context"
+
+	"penstock/broker"
+	"penstock/kernels"
+	"penstock/schema"
+	"penstock/stages/internal/backend"
+	"penstock/stages/internal/runtime"
+	"penstock/stages/internal/worker"
+)
+
+// Run is the stage. It returns once every window of the plan has committed.
+func Run(ctx context.Context, env *runtime.Env) error {
+	return worker.Run(ctx, env, func(ctx context.Context, w *worker.Worker) error {
+		dev, err := backend.Open(w.Device)
+		if err != nil {
+			return runtime.Permanent(err)
+		}
+		defer dev.Close()
+		run, err := w.AwaitPlan(ctx)
+		if err != nil {
+			return err
+		}
+		defer run.Store.Close()
+		width, err := w.Width()
+		if err != nil {
+			return runtime.Permanent(err)
+		}
+		pool, err := w.OpenPool(ctx, w.Config.Pack.Slots, run.MaxTokens()*width)
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		views := w.OpenViews()
+		defer views.Close()
+		return w.Generations(ctx, func(ctx context.Context, gen uint32) error {
+			s := &session{w: w, run: run, pool: pool, views: views, dev: dev, width: width, gen: gen,
+				pub: broker.NewPublisher(w.Conn, broker.Train), park: worker.NewPark(w.Keeper)}
+			return s.serve(ctx)
+		})
+	})
+}
+
+// session is the work of one generation.
+type session struct {
+	w     *worker.Worker
+	run   *worker.RunPlan
+	pool  *worker.Pool
+	views *worker.Views
+	dev   kernels.Device
+	width int
+	gen   uint32
+	pub   *broker.Publisher[schema.Hop]
+	park  *worker.Park
+}

@@ -1,0 +1,106 @@
+package pack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"penstock/broker"
+	"penstock/broker/policy"
+	"penstock/schema"
+	"penstock/stages/internal/account"
+	"penstock/stages/internal/worker"
+)
+
+// errDone ends the goroutines of a session whose run is complete.
+var errDone = errors.New("all windows have committed")
+
+// serve receives hops on one goroutine and packs them on another.
+func (s *session) serve(ctx context.Context) error {
+	s.pool.FreeAll()
+	defer s.park.Leave()
+	src, err := s.w.Conn.Hops(ctx, broker.Pack, s.gen)
+	if err != nil {
+		return err
+	}
+	defer worker.CloseSource(ctx, src)
+	s.w.Status.Running()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.park.Receive(ctx, src, s.pool.WaitFree) })
+	g.Go(func() error { return s.work(ctx) })
+	if err := g.Wait(); !errors.Is(err, errDone) {
+		return err
+	}
+	return nil
+}
+
+// work packs the first parked hop that may take a slot, again and again.
+func (s *session) work(ctx context.Context) error {
+	s.w.Book.Enter(account.NoInput)
+	for {
+		changed, freed := s.w.Ledger.Changed(), s.pool.Freed()
+		if gen, next := s.w.Ledger.Front(); gen == s.gen && int(next) >= s.run.Plan.Windows() {
+			return errDone
+		}
+		h, ok := s.park.Take(s.workable())
+		if ok {
+			s.w.Status.Handoff.Add(h.Record.Sent)
+			s.w.Book.Enter(account.Copy)
+			if err := s.handle(ctx, h); err != nil {
+				return err
+			}
+			s.w.Book.Enter(account.NoInput)
+			continue
+		}
+		if s.park.Len() > 0 {
+			s.w.Book.Enter(account.NoSlot)
+		} else {
+			s.w.Book.Enter(account.NoInput)
+		}
+		select {
+		case <-s.park.Came():
+		case <-changed:
+		case <-freed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// workable says which hops can be settled now: those that are void, and those that may take a slot.
+func (s *session) workable() func(schema.Hop) bool {
+	free := s.pool.Free()
+	var lineage policy.Lineage
+	var reserve policy.Reserve
+	s.w.Ledger.View(func(l *policy.Lineage) {
+		lineage = *l
+		reserve = s.run.Reserve(l, s.w.Config.Deterministic)
+	})
+	return func(h schema.Hop) bool {
+		return lineage.Stale(h.Batch) || reserve.Admit(h.Window, h.Index, free)
+	}
+}
+
+// handle packs one hop, or drops it, and settles it: first the next hop is stored, then the target's slot is
+// released, then this hop is acknowledged.
+func (s *session) handle(ctx context.Context, h worker.Hop) error {
+	err := s.pack(ctx, h)
+	var bad *badFeatures
+	switch {
+	case errors.As(err, &bad):
+		if err := s.w.Reject(ctx, h.Record, bad.reason); err != nil {
+			return err
+		}
+	case errors.Is(err, errNoRoom):
+		s.park.Return(h)
+		return nil
+	case err != nil && !errors.Is(err, errVoid):
+		return fmt.Errorf("pack batch %d: %w", h.Record.Index, err)
+	}
+	if err := s.w.Release(ctx, h.Record.SlotRef); err != nil {
+		return err
+	}
+	return s.park.Done(ctx, h)
+}

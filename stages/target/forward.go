@@ -1,0 +1,121 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"penstock/broker"
+	"penstock/broker/policy"
+	"penstock/schema"
+	"penstock/stages/internal/account"
+	"penstock/stages/internal/plan"
+	"penstock/stages/internal/worker"
+)
+
+const (
+	minIdle = 2 * time.Millisecond
+	maxIdle = 64 * time.Millisecond
+	notYet  = 5 * time.Millisecond // before an inadmissible root is delivered again
+	headAge = 10 * time.Second     // a bucket whose head is older goes first within its window
+)
+
+// pullAndForward takes a free slot, then the root that the rules choose, and forwards it, until the run is complete.
+func (s *session) pullAndForward(ctx context.Context) error {
+	heads, err := s.openHeads(ctx)
+	if err != nil {
+		return err
+	}
+	defer heads.close(context.WithoutCancel(ctx))
+	s.w.Status.Running()
+	for idle := minIdle; ; {
+		gen, next := s.w.Ledger.Front()
+		if gen == s.gen && int(next) >= s.run.Plan.Windows() {
+			return nil
+		}
+		if s.pool.Free() == 0 {
+			s.w.Book.Enter(account.NoSlot)
+			if err := s.pool.WaitFree(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		changed := s.w.Ledger.Changed()
+		d, err := heads.pull(ctx, next, s.mayTake(idle == maxIdle))
+		if errors.Is(err, broker.ErrEmpty) {
+			s.w.Book.Enter(account.NoInput)
+			if err := worker.WaitEither(ctx, changed, idle); err != nil {
+				return err
+			}
+			idle = min(2*idle, maxIdle)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		idle = minIdle
+		if err := s.take(ctx, d); err != nil {
+			return err
+		}
+	}
+}
+
+// mayTake says which expected roots could take a slot now. Expectations may be ahead of a root that came back, so every
+// once in a while all buckets are asked.
+func (s *session) mayTake(all bool) func(policy.Head) bool {
+	var reserve policy.Reserve
+	s.w.Ledger.View(func(l *policy.Lineage) { reserve = s.run.Reserve(l, s.w.Config.Deterministic) })
+	free := s.pool.Free()
+	return func(h policy.Head) bool { return all || reserve.Admit(h.Window, h.Index, free) }
+}
+
+// take works on a root, or settles it if it may not be worked on.
+func (s *session) take(ctx context.Context, d *broker.Delivery[schema.Root]) error {
+	r := d.Record
+	var stale, dead bool
+	var reserve policy.Reserve
+	s.w.Ledger.View(func(l *policy.Lineage) {
+		stale = l.Stale(r.Batch)
+		dead = l.Of(r.Window, r.Index).State == policy.Dead
+		reserve = s.run.Reserve(l, s.w.Config.Deterministic)
+	})
+	if stale || dead {
+		return d.Ack(ctx)
+	}
+	p, err := s.run.Batch(r.Batch, r.Documents, r.Tokens)
+	if err != nil {
+		return d.Term(ctx, err.Error())
+	}
+	use, ok := s.pool.Take(r.Batch, d.AckSubject, func(free int) bool { return reserve.Admit(r.Window, r.Index, free) })
+	if !ok {
+		return d.NakDelay(ctx, notYet)
+	}
+	s.w.Book.Enter(account.Compute)
+	sum, err := s.forward(p, use)
+	s.w.Book.Enter(account.NoInput)
+	if err != nil {
+		return fmt.Errorf("forward batch %d: %w", r.Index, err)
+	}
+	select {
+	case s.done <- finished{root: *d, use: use, sum: sum}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// forward writes the captures of a batch into the slot, a plane a tap, and returns their checksum.
+func (s *session) forward(p plan.BatchPlan, use worker.Use) (uint64, error) {
+	packed := s.run.Load(p)
+	rows, taps := len(packed.IDs), len(s.w.Config.Target.Taps)
+	out, err := use.Tensor(taps*rows, s.width/taps)
+	if err != nil {
+		return 0, err
+	}
+	if err := s.model.Forward(packed.IDs, packed.Offsets, s.w.Config.Target.Taps, out); err != nil {
+		return 0, err
+	}
+	sum := s.dev.CheckFeatures(out).Checksum
+	return sum, s.dev.Sync()
+}

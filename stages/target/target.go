@@ -1,0 +1,122 @@
+// Package target runs the frozen model over batches and leaves its captures in a slot for the packer.
+package target
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"penstock/broker"
+	"penstock/kernels"
+	"penstock/schema"
+	"penstock/schema/hf"
+	"penstock/stages/internal/backend"
+	"penstock/stages/internal/model"
+	"penstock/stages/internal/runtime"
+	"penstock/stages/internal/worker"
+)
+
+// Run is the stage. It returns once every window of the plan has committed.
+func Run(ctx context.Context, env *runtime.Env) error {
+	return worker.Run(ctx, env, func(ctx context.Context, w *worker.Worker) error {
+		dev, err := backend.Open(w.Device)
+		if err != nil {
+			return runtime.Permanent(err)
+		}
+		defer dev.Close()
+		m, width, err := load(dev, w)
+		if err != nil {
+			return runtime.Permanent(err)
+		}
+		run, err := w.AwaitPlan(ctx)
+		if err != nil {
+			return err
+		}
+		defer run.Store.Close()
+		pool, err := w.OpenPool(ctx, w.Config.Target.Slots, run.MaxTokens()*width)
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		return w.Generations(ctx, func(ctx context.Context, gen uint32) error {
+			s := &session{w: w, run: run, pool: pool, model: m, dev: dev, width: width, gen: gen,
+				pub: broker.NewPublisher(w.Conn, broker.Pack), done: make(chan finished, 1)}
+			return s.serve(ctx)
+		})
+	})
+}
+
+// load uploads the layers up to the last tap and returns the width of a captured row.
+func load(dev kernels.Device, w *worker.Worker) (*model.Target, int, error) {
+	w.Status.Wait("the model to load")
+	t, err := hf.OpenTarget(w.Config.Target.Dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer t.Close()
+	taps := w.Config.Target.Taps
+	if err := hf.CheckTaps(taps, t.Layers); err != nil {
+		return nil, 0, fmt.Errorf("target.taps of %s: %w", w.Config.Target.Dir, err)
+	}
+	m, err := model.LoadTarget(dev, t, taps[len(taps)-1]+1)
+	if err != nil {
+		return nil, 0, fmt.Errorf("load target %s: %w", w.Config.Target.Dir, err)
+	}
+	return m, len(taps) * t.HiddenSize, nil
+}
+
+// session is the work of one generation.
+type session struct {
+	w     *worker.Worker
+	run   *worker.RunPlan
+	pool  *worker.Pool
+	model *model.Target
+	dev   kernels.Device
+	width int
+	gen   uint32
+	pub   *broker.Publisher[schema.Hop]
+	done  chan finished
+}
+
+// finished is a forward whose captures are complete.
+type finished struct {
+	root broker.Delivery[schema.Root]
+	use  worker.Use
+	sum  uint64
+}
+
+// serve forwards batches on one goroutine while another publishes what is complete, so that the device never waits
+// for the broker.
+func (s *session) serve(ctx context.Context) error {
+	s.pool.FreeAll()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer close(s.done)
+		return s.pullAndForward(ctx)
+	})
+	g.Go(func() error {
+		for f := range s.done {
+			if err := s.publish(ctx, f); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// publish hands a slot on. The message id names this use of the slot: a batch that is forwarded again is a new message.
+func (s *session) publish(ctx context.Context, f finished) error {
+	r := f.root.Record
+	hop := schema.Hop{
+		Batch: r.Batch, SlotRef: f.use.Ref, Documents: r.Documents, Tokens: r.Tokens, Width: uint32(s.width),
+		Checksum: f.sum, Root: f.root.AckSubject, From: s.w.Instance, Sent: s.w.Now(),
+	}
+	if err := s.pub.Publish(ctx, r.Bucket, hop, worker.HopID(f.use.Ref)); err != nil {
+		return fmt.Errorf("hand on batch %d: %w", r.Index, err)
+	}
+	s.w.Status.Batches.Add(1)
+	s.w.Status.Tokens.Add(uint64(r.Tokens))
+	return nil
+}
