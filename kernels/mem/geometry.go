@@ -1,0 +1,56 @@
+package mem
+
+import (
+	"fmt"
+	"os"
+
+	"penstock/schema"
+)
+
+const (
+	maxSlots = 1 << 16
+	maxBytes = 1 << 44 // of a slab
+)
+
+// geometry is the layout of a slab and of its control memory.
+type geometry struct {
+	slots     int
+	slotBytes int // whole pages
+}
+
+func newGeometry(slots, slotBytes uint64) (geometry, error) {
+	page := uint64(os.Getpagesize())
+	if slots < 1 || slots > maxSlots || slotBytes < 1 || slotBytes > maxBytes {
+		return geometry{}, fmt.Errorf("%d slots of %d bytes", slots, slotBytes)
+	}
+	slotBytes = (slotBytes + page - 1) / page * page
+	if slots*slotBytes > maxBytes {
+		return geometry{}, fmt.Errorf("%d slots of %d bytes", slots, slotBytes)
+	}
+	return geometry{int(slots), int(slotBytes)}, nil
+}
+
+func (g geometry) bytes() int { return g.slots * g.slotBytes }
+
+// span returns where rows·cols float32 of a slot lie in the slab.
+func (g geometry) span(slot uint32, rows, cols int) (from, to int, err error) {
+	if uint64(slot) >= uint64(g.slots) {
+		return 0, 0, fmt.Errorf("%w: slot %d of %d", ErrForged, slot, g.slots)
+	}
+	if rows < 0 || cols < 0 || cols > 0 && rows > g.slotBytes/4/cols {
+		return 0, 0, fmt.Errorf("%w: %d×%d float32 in a slot of %d bytes", ErrForged, rows, cols, g.slotBytes)
+	}
+	from = int(slot) * g.slotBytes
+	return from, from + 4*rows*cols, nil
+}
+
+// checkRef refuses a reference to another slab than info's.
+func checkRef(info schema.PoolInfo, ref schema.SlotRef) error {
+	if ref.Pool != info.Pool || ref.Incarnation != info.Incarnation {
+		return fmt.Errorf("%w: slot of %s/%x, the slab is %s/%x", ErrStale, ref.Pool, ref.Incarnation, info.Pool, info.Incarnation)
+	}
+	if ref.Slot >= info.Slots {
+		return fmt.Errorf("%w: slot %d of %d", ErrForged, ref.Slot, info.Slots)
+	}
+	return nil
+}

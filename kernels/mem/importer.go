@@ -1,0 +1,75 @@
+package mem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"penstock/schema"
+)
+
+// Importer opens the slabs of other processes, each once. It is safe for concurrent use.
+type Importer struct {
+	runDir string
+
+	mu    sync.Mutex
+	views map[string]View // by pool; the latest incarnation that was opened
+}
+
+// NewImporter looks for sockets in runDir.
+func NewImporter(runDir string) *Importer {
+	return &Importer{runDir: runDir, views: map[string]View{}}
+}
+
+// Open maps the slab that info announces, or returns the view that it made of it before. A view of an earlier
+// incarnation of the pool is unmapped, once its reads have returned. ErrStale says that the incarnation is gone,
+// ErrForged that the announcement is not true.
+func (i *Importer) Open(ctx context.Context, info schema.PoolInfo) (View, error) {
+	k, ok := kinds[info.Memory]
+	if !ok {
+		return nil, fmt.Errorf("pool %q: memory of kind %q is not part of this build", info.Pool, info.Memory)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	old := i.views[info.Pool]
+	if old != nil && old.Info().Incarnation == info.Incarnation {
+		return old, nil
+	}
+	v, err := k.open(ctx, info, i.runDir)
+	if err != nil {
+		return nil, fmt.Errorf("open pool %q: %w", info.Pool, err)
+	}
+	i.views[info.Pool] = v
+	if old != nil {
+		if err := old.close(); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// Drop unmaps the pool's slab, once its reads have returned: memory of a dead owner is free only when the last
+// importer lets go.
+func (i *Importer) Drop(pool string) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	v := i.views[pool]
+	if v == nil {
+		return nil
+	}
+	delete(i.views, pool)
+	return v.close()
+}
+
+// Close unmaps everything.
+func (i *Importer) Close() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var errs []error
+	for pool, v := range i.views {
+		errs = append(errs, v.close())
+		delete(i.views, pool)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,189 @@
+package mem
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	greeting     = 16 // bytes: magic, incarnation
+	maxPassed    = 4  // descriptors
+	passDeadline = 2 * time.Second
+)
+
+// inDir returns a path to dir/name that fits a socket address, which holds 108 bytes, however long dir is.
+func inDir(dir, name string) (path string, close func() error, err error) {
+	if name == "" || !filepath.IsLocal(name) || strings.ContainsRune(name, '/') || len(name) > 80 {
+		return "", nil, fmt.Errorf("%w: socket name %q", ErrForged, name)
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return "", nil, fmt.Errorf("run directory: %w", err)
+	}
+	return fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), name), d.Close, nil
+}
+
+// server hands a slab's descriptors to every importer of the same user.
+type server struct {
+	l     *net.UnixListener
+	dir   string
+	name  string
+	hello [greeting]byte
+	fds   []int
+	wg    sync.WaitGroup
+}
+
+// serve listens on dir/name, with mode 0600 from the start. A socket that a dead owner left is replaced.
+func serve(dir, name string, incarnation uint64, fds ...int) (*server, error) {
+	path, done, err := inDir(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if c, err := net.DialTimeout("unix", path, passDeadline); err == nil {
+		c.Close()
+		return nil, fmt.Errorf("socket %s is served by another process", filepath.Join(dir, name))
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("old socket: %w", err)
+	}
+	var moded error
+	cfg := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		// The file that bind makes takes its mode from the socket.
+		return errors.Join(c.Control(func(fd uintptr) { moded = unix.Fchmod(int(fd), 0o600) }), moded)
+	}}
+	l, err := cfg.Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", filepath.Join(dir, name), err)
+	}
+	s := &server{l: l.(*net.UnixListener), dir: dir, name: name, fds: fds}
+	s.l.SetUnlinkOnClose(false) // its path is through a descriptor that is closed by then
+	binary.LittleEndian.PutUint64(s.hello[:], controlMagic)
+	binary.LittleEndian.PutUint64(s.hello[8:], incarnation)
+	s.wg.Go(s.accept)
+	return s, nil
+}
+
+func (s *server) accept() {
+	for {
+		c, err := s.l.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err == nil {
+			_ = s.pass(c) // the importer sees the connection end
+			c.Close()
+		}
+	}
+}
+
+func (s *server) pass(c *net.UnixConn) error {
+	if err := checkPeer(c); err != nil {
+		return err
+	}
+	if err := c.SetDeadline(time.Now().Add(passDeadline)); err != nil {
+		return err
+	}
+	_, _, err := c.WriteMsgUnix(s.hello[:], unix.UnixRights(s.fds...), nil)
+	return err
+}
+
+func (s *server) close() error {
+	err := s.l.Close()
+	s.wg.Wait()
+	if rm := os.Remove(filepath.Join(s.dir, s.name)); rm != nil && !errors.Is(rm, os.ErrNotExist) {
+		err = errors.Join(err, rm)
+	}
+	return err
+}
+
+// receive asks the owner behind dir/name for its descriptors, which the caller closes.
+func receive(ctx context.Context, dir, name string, incarnation uint64, n int) ([]int, error) {
+	path, done, err := inDir(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	conn, err := (&net.Dialer{Timeout: passDeadline}).DialContext(ctx, "unix", path)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("%w: nobody serves socket %s", ErrStale, filepath.Join(dir, name))
+	} else if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", filepath.Join(dir, name), err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	c := conn.(*net.UnixConn)
+	if err := checkPeer(c); err != nil {
+		return nil, err
+	}
+	if err := c.SetReadDeadline(time.Now().Add(passDeadline)); err != nil {
+		return nil, err
+	}
+	hello, rights := make([]byte, greeting+1), make([]byte, unix.CmsgSpace(4*maxPassed))
+	k, kr, flags, _, err := c.ReadMsgUnix(hello, rights)
+	fds, perr := parseRights(rights[:max(kr, 0)])
+	switch {
+	case err != nil:
+		err = fmt.Errorf("receive from %s: %w", filepath.Join(dir, name), err)
+	case perr != nil, k != greeting, flags&unix.MSG_CTRUNC != 0, len(fds) != n, binary.LittleEndian.Uint64(hello) != controlMagic:
+		err = fmt.Errorf("%w: socket %s answers with %d bytes and %d descriptors", ErrForged, filepath.Join(dir, name), k, len(fds))
+	case binary.LittleEndian.Uint64(hello[8:]) != incarnation:
+		err = fmt.Errorf("%w: socket %s belongs to another incarnation", ErrStale, filepath.Join(dir, name))
+	}
+	if err != nil {
+		closeAll(fds)
+		return nil, err
+	}
+	return fds, nil
+}
+
+func parseRights(b []byte) ([]int, error) {
+	msgs, err := unix.ParseSocketControlMessage(b)
+	var fds []int
+	for i := range msgs {
+		got, perr := unix.ParseUnixRights(&msgs[i])
+		fds, err = append(fds, got...), errors.Join(err, perr)
+	}
+	return fds, err
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
+}
+
+// checkPeer refuses a process of another user.
+func checkPeer(c *net.UnixConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var cred *unix.Ucred
+	var cerr error
+	if err := raw.Control(func(fd uintptr) { cred, cerr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+		return err
+	}
+	if cerr != nil {
+		return fmt.Errorf("ask for the peer's user: %w", cerr)
+	}
+	return sameUser(cred.Uid, os.Geteuid())
+}
+
+func sameUser(peer uint32, own int) error {
+	if int64(peer) != int64(own) {
+		return fmt.Errorf("%w: the peer is user %d, not %d", ErrForged, peer, own)
+	}
+	return nil
+}
