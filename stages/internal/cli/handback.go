@@ -29,6 +29,6 @@ func (r *running) handBack(ctx context.Context, instance string) {
 		r.log.Warn("hand back work", "instance", instance, "err", err)
 	}
 	if n := len(j.Uses); n > 0 {
-		r.note(fmt.Sprintf("%s: %d batches handed back", instance, n))
+		r.note(fmt.Sprintf("%s: its work is handed back, batches: %d", instance, n))
 	}
 }

@@ -51,7 +51,7 @@ func TestRootsOfADeadInstanceComeAtOnce(t *testing.T) {
 	if again := brokertest.Fetch(t, roots); again.Record != held.Record {
 		t.Fatalf("got %+v, want %+v again", again.Record, held.Record)
 	}
-	if note := <-r.notes; !strings.Contains(note, "target-1: 1 batches handed back") {
+	if note := <-r.notes; !strings.Contains(note, "target-1: its work is handed back, batches: 1") {
 		t.Fatalf("note %q", note)
 	}
 }

@@ -132,6 +132,7 @@ func (t *Tracker) View(now time.Time) View {
 	}
 	slices.SortFunc(v.Buckets, func(a, b Bucket) int { return natural(a.Name, b.Name) })
 	for _, s := range t.stages {
+		v.Gen = max(v.Gen, s.Gen) // a new generation shows there before its first window commits
 		v.Stages = append(v.Stages, Stage{
 			s.Instance, s.PID, s.State, s.Waiting, s.Batches, s.Tokens, s.SlotsUsed, s.Slots,
 			account.Idle(s.Seconds), s.Seconds, max(0, now.Sub(time.Unix(0, s.At)).Seconds()),
