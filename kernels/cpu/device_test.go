@@ -1,7 +1,10 @@
 package cpu
 
 import (
+	"strings"
 	"testing"
+
+	"go.uber.org/goleak"
 
 	"penstock/kernels/gemm"
 	"penstock/kernels/kernelstest"
@@ -21,4 +24,21 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	t.Logf("matrix products tested: %v", gemm.Paths())
+}
+
+func TestNew(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	d, err := New(Options{Threads: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "cpu/" + gemm.Current().Name(); d.Name() != want {
+		t.Errorf("the default device is %q, want %q", d.Name(), want)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := New(Options{Gemm: "abacus"}); err == nil || !strings.Contains(err.Error(), "abacus") {
+		t.Errorf("an unknown matrix product gives %v", err)
+	}
 }

@@ -143,6 +143,18 @@ func TestRandomShapes(t *testing.T) {
 	})
 }
 
+// TestOddSizes takes every size from 1 to 70 as each of m, n and k.
+func TestOddSizes(t *testing.T) {
+	eachPath(t, func(t *testing.T, p *Path) {
+		for m := 1; m <= 70; m++ {
+			for flags := range 8 {
+				q := newProblem(m, (m*29)%70+1, (m*41)%70+1, flags&1 != 0, flags&2 != 0, float32(flags>>2), m%3, lattice())
+				q.verify(t, q.solve(p, nil))
+			}
+		}
+	})
+}
+
 func TestLargeShapes(t *testing.T) {
 	two := team.New(2)
 	defer two.Close()

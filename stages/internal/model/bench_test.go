@@ -106,3 +106,43 @@ func BenchmarkOptimizer(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkForward is the target up to its last tap on five documents of 250 tokens.
+func BenchmarkForward(b *testing.B) {
+	onPaths(b, func(b *testing.B, dev kernels.Device) func() error {
+		taps := []int{1, 2, 4}
+		m, err := NewTarget(dev, tiny, taps[2]+1, InitRandom(1))
+		if err != nil {
+			b.Fatal(err)
+		}
+		offsets, out := []int32{0, 250, 500, 750, 1000, 1250}, dev.Alloc(3*1250, 128)
+		ids := kernelstest.Rows(1250, 2000, 1)
+		return func() error { return m.Forward(ids, offsets, taps, out) }
+	})
+}
+
+// BenchmarkVerify is the target's part of a round of speculative decoding: a block of 8 after 150 cached tokens.
+func BenchmarkVerify(b *testing.B) {
+	onPaths(b, func(b *testing.B, dev kernels.Device) func() error {
+		m, err := NewTarget(dev, tiny, tiny.Layers, InitRandom(1))
+		if err != nil {
+			b.Fatal(err)
+		}
+		s, err := m.NewSession(200, []int{1, 2, 4})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, _, err := s.Append(kernelstest.Rows(150, 2000, 1)); err != nil {
+			b.Fatal(err)
+		}
+		ids := kernelstest.Rows(8, 2000, 2)
+		return func() error {
+			hidden, _, err := s.Append(ids)
+			if err != nil {
+				return err
+			}
+			dev.Argmax(hidden, m.Head)
+			return s.Truncate(150)
+		}
+	})
+}
