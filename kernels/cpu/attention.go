@@ -14,17 +14,18 @@ const tileRows = 96
 // group is the query heads that read one key head: rows of a tile are (query, head of the group), the head fastest.
 type group struct {
 	kernels.Heads
-	kv, size int
+	kv    int
+	share int // query heads that read the key head
 }
 
-func newGroup(h kernels.Heads, kv int) group { return group{Heads: h, kv: kv, size: h.Q / h.KV} }
+func newGroup(h kernels.Heads, kv int) group { return group{Heads: h, kv: kv, share: h.Q / h.KV} }
 
 // queries is how many queries make a tile.
-func (g group) queries() int { return max(1, tileRows/g.size) }
+func (g group) queries() int { return max(1, tileRows/g.share) }
 
-// gather: dst [(hi-lo)·size, dim] = scale·x, the group's columns of rows [lo, hi).
+// gather: dst [(hi-lo)·share, dim] = scale·x, the group's columns of rows [lo, hi).
 func (g group) gather(dst []float32, x kernels.Tensor, lo, hi int, scale float32) {
-	n := g.size * g.Dim
+	n := g.share * g.Dim
 	for i := lo; i < hi; i++ {
 		at := i*x.Cols + g.kv*n
 		vec.Scale(dst[(i-lo)*n:(i-lo+1)*n], x.F32[at:at+n], scale)
@@ -33,7 +34,7 @@ func (g group) gather(dst []float32, x kernels.Tensor, lo, hi int, scale float32
 
 // scatter: x = scale·src, the inverse of gather.
 func (g group) scatter(x kernels.Tensor, src []float32, lo, hi int, scale float32) {
-	n := g.size * g.Dim
+	n := g.share * g.Dim
 	for i := lo; i < hi; i++ {
 		at := i*x.Cols + g.kv*n
 		vec.Scale(x.F32[at:at+n], src[(i-lo)*n:(i-lo+1)*n], scale)

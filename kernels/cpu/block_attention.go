@@ -48,7 +48,7 @@ func newBlockTile(s *scratch, g group, blocks []kernels.Block, first, last, size
 }
 
 // blockRows is the number of rows of one block.
-func (t *blockTile) blockRows() int { return t.size * t.group.size }
+func (t *blockTile) blockRows() int { return t.size * t.share }
 
 // context views the context's columns of x, scores or what is shaped like them.
 func (t *blockTile) context(x scores) gemm.Matrix {
@@ -94,7 +94,7 @@ func (t *blockTile) sum(path *gemm.Path, y []float32, x scores, vc, vb kernels.T
 // mask sets to -Inf every column that a row does not see.
 func (t *blockTile) mask(blocks []kernels.Block) {
 	for i := range t.scores.rows {
-		n, slot := t.first+i/t.blockRows(), i%t.blockRows()/t.group.size
+		n, slot := t.first+i/t.blockRows(), i%t.blockRows()/t.share
 		lo, slots := blocks[n].Sees(slot, t.size, t.Heads)
 		x := t.scores.row(i)
 		fill(x[slots:t.front+lo-t.lo], negInf)
@@ -120,5 +120,5 @@ func (t *blockTile) write(path *gemm.Path, s *scratch, o, lse, vc, vb kernels.Te
 
 // lseAt is where lse [N·B, Q] keeps row i.
 func (t *blockTile) lseAt(i int) int {
-	return (t.first*t.size+i/t.group.size)*t.Q + t.kv*t.group.size + i%t.group.size
+	return (t.first*t.size+i/t.share)*t.Q + t.kv*t.share + i%t.share
 }

@@ -56,7 +56,7 @@ func (d *Device) causalTile(t causalTile, o, q, k, v kernels.Tensor, h kernels.H
 	s := d.borrow()
 	defer d.work.Put(s)
 	g := newGroup(h, t.kv)
-	rows, width := (t.q1-t.q0)*g.size, t.hi-t.lo
+	rows, width := (t.q1-t.q0)*g.share, t.hi-t.lo
 	p := scores{rows: rows, stride: pad(width)}
 	p.data = grow(&s.p, rows*p.stride)
 	qs, os, sums := grow(&s.q, rows*h.Dim), grow(&s.o, rows*h.Dim), grow(&s.lse, rows)
@@ -64,7 +64,7 @@ func (d *Device) causalTile(t causalTile, o, q, k, v kernels.Tensor, h kernels.H
 	g.gather(qs, q, t.q0, t.q1, h.Scale)
 	d.path.Mul(nil, p.part(0, rows, 0, width), gemm.Dense(rows, h.Dim, qs), g.keys(k, t.lo, t.hi), false, true, 0)
 	for i := range rows {
-		lo, hi := t.sees(t.q0+i/g.size, h.Window)
+		lo, hi := t.sees(t.q0+i/g.share, h.Window)
 		x := p.row(i)
 		seen := mask(x, lo-t.lo, hi-t.lo)
 		_, sums[i] = softmax(seen)
