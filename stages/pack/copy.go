@@ -25,8 +25,8 @@ type badFeatures struct{ reason string }
 
 func (b *badFeatures) Error() string { return "bad features: " + b.reason }
 
-// pack copies the captures of a hop into an own slot, tests the copy and publishes it.
-func (s *session) pack(ctx context.Context, h worker.Hop) error {
+// pack copies the captures of a hop into an own slot, tests the copy, and returns the hop to publish.
+func (s *session) pack(ctx context.Context, h worker.Hop) (schema.Hop, error) {
 	r := h.Record
 	var void bool
 	var reserve policy.Reserve
@@ -35,27 +35,20 @@ func (s *session) pack(ctx context.Context, h worker.Hop) error {
 		reserve = s.run.Reserve(l, s.w.Config.Deterministic)
 	})
 	if void {
-		return errVoid
+		return r, errVoid
 	}
 	if err := s.run.Check(r, s.width); err != nil {
-		return &badFeatures{err.Error()}
+		return r, &badFeatures{err.Error()}
 	}
 	use, ok := s.pool.Take(r.Batch, r.Root, func(free int) bool { return reserve.Admit(r.Window, r.Index, free) })
 	if !ok {
-		return errNoRoom
+		return r, errNoRoom
 	}
 	out, err := s.copy(ctx, use, r)
 	if err != nil {
 		s.pool.Release(use.Ref)
-		return err
 	}
-	out.Root, out.From, out.Sent = r.Root, s.w.Instance, s.w.Now()
-	if err := s.pub.Publish(ctx, r.Bucket, out, worker.HopID(use.Ref)); err != nil {
-		return err
-	}
-	s.w.Status.Batches.Add(1)
-	s.w.Status.Tokens.Add(uint64(r.Tokens))
-	return nil
+	return out, err
 }
 
 // copy puts the planes of the target's slot side by side in an own slot. What it copied counts only if the target's slot
@@ -87,7 +80,8 @@ func (s *session) copy(ctx context.Context, use worker.Use, r schema.Hop) (schem
 		s.run.AddNoise(dst, s.run.Plan.Batch(int(r.Index)), noise)
 	}
 	sum := s.dev.CheckFeatures(dst).Checksum
-	return schema.Hop{Batch: r.Batch, SlotRef: use.Ref, Documents: r.Documents, Tokens: r.Tokens, Width: r.Width, Checksum: sum}, s.dev.Sync()
+	out := schema.Hop{Batch: r.Batch, SlotRef: use.Ref, Documents: r.Documents, Tokens: r.Tokens, Width: r.Width, Checksum: sum, Root: r.Root, From: s.w.Instance}
+	return out, s.dev.Sync()
 }
 
 // judge refuses features that cannot be what a model computed.

@@ -39,7 +39,7 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		defer views.Close()
 		return w.Generations(ctx, func(ctx context.Context, gen uint32) error {
 			s := &session{w: w, run: run, pool: pool, views: views, dev: dev, width: width, gen: gen,
-				pub: broker.NewPublisher(w.Conn, broker.Train), park: worker.NewPark(w.Keeper)}
+				pub: broker.NewPublisher(w.Conn, broker.Train), park: worker.NewPark(w.Keeper), settle: worker.NewSettler()}
 			return s.serve(ctx)
 		})
 	})
@@ -47,13 +47,14 @@ func Run(ctx context.Context, env *runtime.Env) error {
 
 // session is the work of one generation.
 type session struct {
-	w     *worker.Worker
-	run   *worker.RunPlan
-	pool  *worker.Pool
-	views *worker.Views
-	dev   kernels.Device
-	width int
-	gen   uint32
-	pub   *broker.Publisher[schema.Hop]
-	park  *worker.Park
+	w      *worker.Worker
+	run    *worker.RunPlan
+	pool   *worker.Pool
+	views  *worker.Views
+	dev    kernels.Device
+	width  int
+	gen    uint32
+	pub    *broker.Publisher[schema.Hop]
+	park   *worker.Park
+	settle *worker.Settler
 }

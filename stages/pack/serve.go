@@ -28,6 +28,7 @@ func (s *session) serve(ctx context.Context) error {
 	defer worker.CloseSource(ctx, src)
 	s.w.Status.Running()
 	g, ctx := errgroup.WithContext(ctx)
+	s.settle.Start(ctx, g)
 	g.Go(func() error { return s.park.Receive(ctx, src, s.pool.WaitFree) })
 	g.Go(func() error { return s.work(ctx) })
 	if err := g.Wait(); !errors.Is(err, errDone) {
@@ -83,22 +84,45 @@ func (s *session) workable() func(schema.Hop) bool {
 	}
 }
 
-// handle packs one hop, or drops it, and settles it: first the next hop is stored, then the target's slot is
-// released, then this hop is acknowledged.
+// handle packs one hop, or drops it, and has it settled.
 func (s *session) handle(ctx context.Context, h worker.Hop) error {
-	err := s.pack(ctx, h)
+	out, err := s.pack(ctx, h)
 	var bad *badFeatures
 	switch {
-	case errors.As(err, &bad):
-		if err := s.w.Reject(ctx, h.Record, bad.reason); err != nil {
-			return err
-		}
 	case errors.Is(err, errNoRoom):
 		s.park.Return(h)
 		return nil
-	case err != nil && !errors.Is(err, errVoid):
+	case err != nil && !errors.Is(err, errVoid) && !errors.As(err, &bad):
 		return fmt.Errorf("pack batch %d: %w", h.Record.Index, err)
 	}
+	return s.settle.Do(ctx, func(ctx context.Context) error {
+		switch {
+		case bad != nil:
+			if err := s.w.Reject(ctx, h.Record, bad.reason); err != nil {
+				return err
+			}
+		case err == nil:
+			if err := s.publish(ctx, out); err != nil {
+				return err
+			}
+		}
+		return s.close(ctx, h)
+	})
+}
+
+// publish hands the packed batch on. The message id names this use of the slot.
+func (s *session) publish(ctx context.Context, out schema.Hop) error {
+	out.Sent = s.w.Now()
+	if err := s.pub.Publish(ctx, out.Bucket, out, worker.HopID(out.SlotRef)); err != nil {
+		return fmt.Errorf("hand on batch %d: %w", out.Index, err)
+	}
+	s.w.Status.Batches.Add(1)
+	s.w.Status.Tokens.Add(uint64(out.Tokens))
+	return nil
+}
+
+// close settles a hop after the next one is stored: first the target's slot is released, then the hop acknowledged.
+func (s *session) close(ctx context.Context, h worker.Hop) error {
 	if err := s.w.Release(ctx, h.Record.SlotRef); err != nil {
 		return err
 	}

@@ -97,12 +97,8 @@ func (s *session) take(ctx context.Context, d *broker.Delivery[schema.Root]) err
 	if err != nil {
 		return fmt.Errorf("forward batch %d: %w", r.Index, err)
 	}
-	select {
-	case s.done <- finished{root: *d, use: use, sum: sum}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	f := finished{root: *d, use: use, sum: sum}
+	return s.settle.Do(ctx, func(ctx context.Context) error { return s.publish(ctx, f) })
 }
 
 // forward writes the captures of a batch into the slot, a plane a tap, and returns their checksum.

@@ -3,6 +3,7 @@ package target
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -41,7 +42,7 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		defer pool.Close()
 		return w.Generations(ctx, func(ctx context.Context, gen uint32) error {
 			s := &session{w: w, run: run, pool: pool, model: m, dev: dev, width: width, gen: gen,
-				pub: broker.NewPublisher(w.Conn, broker.Pack), done: make(chan finished, 1)}
+				pub: broker.NewPublisher(w.Conn, broker.Pack), settle: worker.NewSettler()}
 			return s.serve(ctx)
 		})
 	})
@@ -68,15 +69,15 @@ func load(dev kernels.Device, w *worker.Worker) (*model.Target, int, error) {
 
 // session is the work of one generation.
 type session struct {
-	w     *worker.Worker
-	run   *worker.RunPlan
-	pool  *worker.Pool
-	model *model.Target
-	dev   kernels.Device
-	width int
-	gen   uint32
-	pub   *broker.Publisher[schema.Hop]
-	done  chan finished
+	w      *worker.Worker
+	run    *worker.RunPlan
+	pool   *worker.Pool
+	model  *model.Target
+	dev    kernels.Device
+	width  int
+	gen    uint32
+	pub    *broker.Publisher[schema.Hop]
+	settle *worker.Settler
 }
 
 // finished is a forward whose captures are complete.
@@ -86,25 +87,26 @@ type finished struct {
 	sum  uint64
 }
 
-// serve forwards batches on one goroutine while another publishes what is complete, so that the device never waits
-// for the broker.
+// serve forwards batches on one goroutine while others publish what is complete, so that the device never waits for the
+// broker.
 func (s *session) serve(ctx context.Context) error {
 	s.pool.FreeAll()
 	g, ctx := errgroup.WithContext(ctx)
+	s.settle.Start(ctx, g)
 	g.Go(func() error {
-		defer close(s.done)
-		return s.pullAndForward(ctx)
-	})
-	g.Go(func() error {
-		for f := range s.done {
-			if err := s.publish(ctx, f); err != nil {
-				return err
-			}
+		if err := s.pullAndForward(ctx); err != nil {
+			return err
 		}
-		return nil
+		return errDone
 	})
-	return g.Wait()
+	if err := g.Wait(); !errors.Is(err, errDone) {
+		return err
+	}
+	return nil
 }
+
+// errDone ends the goroutines of a session whose run is complete.
+var errDone = errors.New("all windows have committed")
 
 // publish hands a slot on. The message id names this use of the slot: a batch that is forwarded again is a new message.
 func (s *session) publish(ctx context.Context, f finished) error {
