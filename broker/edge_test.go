@@ -153,3 +153,20 @@ func TestSourceLosesNothingWhenCallsEnd(t *testing.T) {
 		return err == nil && credit.Open == 0 && credit.Queued == 0
 	})
 }
+
+func TestTail(t *testing.T) {
+	b := brokertest.Start(t)
+	c := b.Conn("test", broker.Options{})
+	ctx := brokertest.Context(t)
+	brokertest.Open(t, c, 1, 4, "b64", "b128")
+	if _, ok, err := broker.Tail(ctx, c, broker.Fwd, "b64"); ok || err != nil {
+		t.Fatalf("empty subject: %v, %v", ok, err)
+	}
+	publish(t, c, root(1, 0, 0, "b64"))
+	publish(t, c, root(1, 0, 2, "b64"))
+	publish(t, c, root(1, 0, 3, "b128"))
+	brokertest.Expect(t, roots(t, c, 1, "b64"), func(r schema.Root) uint32 { return r.Index }, 0)
+	if r, ok, err := broker.Tail(ctx, c, broker.Fwd, "b64"); !ok || err != nil || r.Index != 2 {
+		t.Fatalf("tail %+v, %v, %v; want batch 2", r, ok, err)
+	}
+}
