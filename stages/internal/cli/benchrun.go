@@ -45,7 +45,7 @@ func newBenchE2E(s streams) *cobra.Command {
 		},
 	}
 	f.Register(cmd.Flags())
-	cmd.Flags().IntVar(&steps, "steps", 100, "optimizer steps")
+	cmd.Flags().IntVar(&steps, "steps", 40, "optimizer steps")
 	cmd.Flags().Bool("json", true, "the report is JSON in any case")
 	return cmd
 }
