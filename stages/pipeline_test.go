@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"penstock/broker"
+	"penstock/broker/brokertest"
 	"penstock/schema"
 	"penstock/schema/checkpoint"
 	"penstock/schema/safetensors"
@@ -22,7 +23,14 @@ import (
 	"penstock/stages/stagestest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	code := brokertest.Main(m)
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 // count holds the run's ledger file against its plan.
 func count(t *testing.T, p *stagestest.Pipeline) lineage.Report {
@@ -151,5 +159,17 @@ func TestDeterministicRunsAreBitIdentical(t *testing.T) {
 		if !bytes.Equal(got, first) {
 			t.Errorf("%d targets and %d packers trained other weights", c.targets, c.packers)
 		}
+	}
+}
+
+// TestExternalServer runs the stages against a nats-server that is a process of its own and none of ours.
+func TestExternalServer(t *testing.T) {
+	srv := brokertest.StartExternal(t)
+	p := stagestest.New(t, stagestest.Config(t, 30, func(c *schema.Config) { c.Broker.URL = srv.URL }))
+	if err := p.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if r := count(t, p); r.Documents != 30 || r.Missing != 0 || r.Duplicates != 0 {
+		t.Errorf("ledger: %+v, want 30 documents", r)
 	}
 }

@@ -85,6 +85,9 @@ func (p *Pipeline) Run(ctx context.Context, beside func(context.Context) error) 
 	g, ctx := errgroup.WithContext(ctx)
 	serve, stop := context.WithCancel(ctx)
 	g.Go(func() error {
+		if p.Config.Broker.URL != "" {
+			return nil
+		}
 		if err := brokerstage.Run(serve, p.Env("broker", 1)); serve.Err() == nil {
 			return fmt.Errorf("broker: %w", err)
 		}
