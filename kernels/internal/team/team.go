@@ -7,9 +7,13 @@ import (
 	"sync/atomic"
 )
 
-// patience is how many times a goroutine yields its processor before it sleeps: about as long as it takes to be woken,
-// so that loops in close succession wake nobody, and one that comes late costs at most twice its waking.
-const patience = 300
+// A goroutine that waits looks often, yields its processor between looks, and in the end sleeps. Until then it takes
+// about as long as being woken would, so that loops in close succession wake nobody, and one that comes late costs at
+// most twice its waking.
+const (
+	yields = 200
+	looks  = 20 // before each
+)
 
 // Team is the caller and threads-1 goroutines that wait for loops. It serves one caller at a time; a loop body must
 // not start another loop. A nil Team runs loops on the caller alone.
@@ -104,9 +108,11 @@ func (s *sleepers) init(n int) { s.alarm = make(chan struct{}, n) }
 
 // wait returns once ready is true.
 func (s *sleepers) wait(ready func() bool) {
-	for range patience {
-		if ready() {
-			return
+	for range yields {
+		for range looks {
+			if ready() {
+				return
+			}
 		}
 		runtime.Gosched()
 	}
