@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	neturl "net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -49,6 +52,9 @@ func Dial(ctx context.Context, url, name string, opts Options) (*Conn, error) {
 	if err := checkToken("client name", name); err != nil {
 		return nil, err
 	}
+	if err := checkURL(url); err != nil {
+		return nil, err
+	}
 	if opts.OnError == nil {
 		opts.OnError = func(error) {}
 	}
@@ -86,6 +92,24 @@ func Dial(ctx context.Context, url, name string, opts Options) (*Conn, error) {
 		return nil, fmt.Errorf("broker %s: %w (a nats-server needs -js)", url, err)
 	}
 	return c, nil
+}
+
+// checkURL refuses what the client would take for a server that is not there yet.
+func checkURL(list string) error {
+	for one := range strings.SplitSeq(list, ",") {
+		one = strings.TrimSpace(one)
+		if !strings.Contains(one, "://") {
+			one = "nats://" + one
+		}
+		u, err := neturl.Parse(one)
+		if err != nil {
+			return fmt.Errorf("broker URL: %w", err)
+		}
+		if !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) || u.Hostname() == "" {
+			return fmt.Errorf("broker URL %q: use nats://HOST:PORT, or tls://, ws:// or wss://", one)
+		}
+	}
+	return nil
 }
 
 func (c *Conn) natsOptions(name string) []nats.Option {

@@ -258,7 +258,18 @@ func TestDialWaitsForTheServer(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if _, err := broker.Dial(brokertest.Context(t), "http://nowhere", "test", broker.Options{}); err == nil {
-		t.Error("dialled a URL that is none")
+}
+
+func TestDialRefuses(t *testing.T) {
+	plain := brokertest.StartWithoutJetStream(t).URL
+	for url, want := range map[string]string{
+		"http://127.0.0.1:1": "http://127.0.0.1:1", "nats://127.0.0.1:0x": "0x", "": "nats://", "nats://a,:4222": ":4222", plain: "-js",
+	} {
+		if c, err := broker.Dial(brokertest.Context(t), url, "test", broker.Options{}); err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got %v, %v; want an error that says %q", url, c, err, want)
+		}
+	}
+	if _, err := broker.Dial(brokertest.Context(t), plain, "a name", broker.Options{}); err == nil {
+		t.Error("dialled by a name that cannot be part of an inbox")
 	}
 }

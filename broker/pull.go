@@ -124,7 +124,7 @@ func (p *pull) take(ctx context.Context) (*nats.Msg, error) {
 				p.left = 0
 				return nil, p.wrap(nats.ErrTimeout)
 			}
-			return p.withdraw(ctx)
+			return p.withdraw()
 		case <-p.drained:
 			return nil, p.wrap(ErrClosed)
 		case <-ctx.Done():
@@ -135,15 +135,13 @@ func (p *pull) take(ctx context.Context) (*nats.Msg, error) {
 
 // withdraw ends the outstanding request: the server drops it when nobody listens to its inbox. A message that was
 // on its way is returned.
-func (p *pull) withdraw(ctx context.Context) (*nats.Msg, error) {
+func (p *pull) withdraw() (*nats.Msg, error) {
 	msgs := p.msgs
-	if err := p.drain(ctx); err != nil {
-		return nil, err
-	}
-	p.left, p.spent = 0, true
+	p.drain(context.Background())
 	if err := p.listen(); err != nil {
 		return nil, err
 	}
+	p.left, p.spent = 0, true
 	for {
 		select {
 		case m := <-msgs:
@@ -157,18 +155,19 @@ func (p *pull) withdraw(ctx context.Context) (*nats.Msg, error) {
 	}
 }
 
-// drain stops listening; what the server has sent before it knows is in p.msgs afterwards.
-func (p *pull) drain(ctx context.Context) error {
+// drain stops listening; what the server has sent before it knows is in p.msgs afterwards. A server that does not
+// answer is waited for until ctx ends, and not for long.
+func (p *pull) drain(ctx context.Context) {
 	if p.c.Connected() {
 		_ = p.sub.Drain() // fails only if the subscription is closed already
 	} else {
 		_ = p.sub.Unsubscribe() // the server forgot us with the connection
 	}
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
 	select {
 	case <-p.drained:
-		return nil
 	case <-ctx.Done():
-		return p.wrap(context.Cause(ctx))
 	}
 }
 
@@ -255,12 +254,10 @@ func (p *pull) exists(ctx context.Context) error {
 func (p *pull) wrap(err error) error { return fmt.Errorf("pull from %s: %w", p.consumer, err) }
 
 // close ends the pull. What arrived and was not returned is handed to back.
-func (p *pull) close(ctx context.Context, back func(*nats.Msg)) error {
+func (p *pull) close(ctx context.Context, back func(*nats.Msg)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.drain(ctx); err != nil {
-		return err
-	}
+	p.drain(ctx)
 	for {
 		select {
 		case m := <-p.msgs:
@@ -268,7 +265,7 @@ func (p *pull) close(ctx context.Context, back func(*nats.Msg)) error {
 				back(m)
 			}
 		default:
-			return nil
+			return
 		}
 	}
 }

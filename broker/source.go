@@ -83,7 +83,7 @@ func (p *Puller[T]) FetchNoWait(ctx context.Context) (*Delivery[T], error) {
 	}
 }
 
-// Close hands back what arrived too late to be returned.
+// Close hands back what arrived too late to be returned. It comes after the last FetchNoWait has returned.
 func (p *Puller[T]) Close(ctx context.Context) error { return p.p.handBack(ctx) }
 
 // Next waits for a record. A call that ends with ctx loses nothing: the record that it waited for, if it still
@@ -100,18 +100,15 @@ func (s *Source[T]) Next(ctx context.Context) (*Delivery[T], error) {
 	}
 }
 
-// Close hands back what arrived too late to be returned.
+// Close hands back what arrived too late to be returned. It comes after the last Next has returned.
 func (s *Source[T]) Close(ctx context.Context) error { return s.p.handBack(ctx) }
 
 func (p *pull) handBack(ctx context.Context) error {
 	var failed error
-	err := p.close(ctx, func(m *nats.Msg) {
+	p.close(ctx, func(m *nats.Msg) {
 		if err := p.c.NakRoot(ctx, m.Reply, 0); err != nil && failed == nil {
 			failed = fmt.Errorf("hand back: %w", err)
 		}
 	})
-	if err == nil {
-		err = failed
-	}
-	return err
+	return failed
 }

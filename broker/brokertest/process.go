@@ -52,8 +52,13 @@ func StartProcess(t testing.TB, sync string) *Process {
 }
 
 // StartExternal runs a plain nats-server with JetStream, as its own command line sets it up, until the test ends.
-func StartExternal(t testing.TB) *Process {
-	return launch(t, "nats-server", "-a", "127.0.0.1", "-p", strconv.Itoa(freePort(t)), "-js", "-sd", t.TempDir())
+func StartExternal(t testing.TB) *Process { return startExternal(t, "-js", "-sd", t.TempDir()) }
+
+// StartWithoutJetStream runs a plain nats-server that cannot store anything.
+func StartWithoutJetStream(t testing.TB) *Process { return startExternal(t) }
+
+func startExternal(t testing.TB, args ...string) *Process {
+	return launch(t, "nats-server", append([]string{"-a", "127.0.0.1", "-p", strconv.Itoa(freePort(t))}, args...)...)
 }
 
 func launch(t testing.TB, kind string, args ...string) *Process {
