@@ -24,19 +24,37 @@ type Order struct {
 // Choose sorts heads into the order in which they are to be tried: oldest window first; within it a head beyond the
 // age limit, then the most expensive (longest processing time first), then plan order.
 func (o Order) Choose(heads []Head) {
-	slices.SortFunc(heads, func(a, b Head) int {
-		if o.Deterministic {
-			return cmp.Compare(a.Index, b.Index)
-		}
-		return cmp.Or(
-			cmp.Compare(a.Window, b.Window),
-			cmp.Compare(b.overdue(o.MaxAge), a.overdue(o.MaxAge)),
-			cmp.Compare(b.Cost, a.Cost),
-			cmp.Compare(a.Index, b.Index))
-	})
+	slices.SortFunc(heads, func(a, b Head) int { return o.compare(&a, &b) })
 }
 
-func (h Head) overdue(limit time.Duration) int {
+// First returns the place of the head that is to be tried first, or -1 if there is none. It takes one pass.
+func (o Order) First(heads []Head) int {
+	first := -1
+	for i := range heads {
+		if first < 0 || o.compare(&heads[i], &heads[first]) < 0 {
+			first = i
+		}
+	}
+	return first
+}
+
+func (o Order) compare(a, b *Head) int {
+	if o.Deterministic {
+		return cmp.Compare(a.Index, b.Index)
+	}
+	if c := cmp.Compare(a.Window, b.Window); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(b.overdue(o.MaxAge), a.overdue(o.MaxAge)); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(b.Cost, a.Cost); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Index, b.Index)
+}
+
+func (h *Head) overdue(limit time.Duration) int {
 	if limit > 0 && h.Age > limit {
 		return 1
 	}

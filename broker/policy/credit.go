@@ -37,3 +37,31 @@ func Sufficient(pool string, slots int) error {
 	}
 	return nil
 }
+
+// Cover checks that a bucket's pull limit can cover a window: below the floor, some window could not be taken whole, so
+// it would never commit. A limit of -1 is none.
+func (l Limits) Cover(bucket string, limit int) error {
+	if limit >= 0 && limit < max(1, l.Floor) {
+		return fmt.Errorf("bucket %s has a pull limit of %d; it needs at least %d, the most of its batches in one window, or that window could never commit",
+			bucket, limit, max(1, l.Floor))
+	}
+	return nil
+}
+
+// CoverSlots checks that as many hops may be parked as there are slots over all pools: a hop that cannot be delivered
+// would keep its slot for ever. A limit of -1 is none.
+func CoverSlots(hop string, limit, slots int) error {
+	if limit >= 0 && limit < slots {
+		return fmt.Errorf("hop %s may have %d records in progress; it needs %d, one for every slot of all pools, or parked batches could block the oldest window",
+			hop, limit, slots)
+	}
+	return nil
+}
+
+// CoverRanks checks that a window has work for every rank.
+func CoverRanks(batches, ranks int) error {
+	if batches < ranks {
+		return fmt.Errorf("a window of %d batches cannot feed %d ranks: window.batches must be at least draft.ranks", batches, ranks)
+	}
+	return nil
+}
