@@ -68,6 +68,9 @@ func (b *Book) Seconds() map[string]float64 {
 	return out
 }
 
+// Working reports whether an activity is work.
+func Working(activity string) bool { return activity == Compute || activity == Copy || activity == Step }
+
 // Idle returns the share of seconds, start-up aside, that went to waiting.
 func Idle(seconds map[string]float64) float64 {
 	var all, busy float64
@@ -76,7 +79,7 @@ func Idle(seconds map[string]float64) float64 {
 			continue
 		}
 		all += v
-		if k == Compute || k == Copy || k == Step {
+		if Working(k) {
 			busy += v
 		}
 	}

@@ -1,0 +1,168 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"penstock/schema"
+)
+
+// recording returns a tracer whose spans end in memory.
+func recording(t testing.TB) (*Tracer, *tracetest.InMemoryExporter) {
+	t.Helper()
+	tr, err := Open(t.Context(), Process{Run: "r", Stage: "target", Instance: "target-1", Device: "cpu"}, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem := tracetest.NewInMemoryExporter()
+	tr.provider = sdktrace.NewTracerProvider(sdktrace.WithSyncer(mem))
+	tr.tracer = tr.provider.Tracer("test")
+	return tr, mem
+}
+
+func TestContextTravelsInLowerCaseHeaders(t *testing.T) {
+	tr, mem := recording(t)
+	of := Of{Batch: schema.Batch{Run: "r", Gen: 2, Window: 3, Index: 7, Bucket: "b96"}, Tokens: 900, Subject: "ps.fwd.b96", Operation: "send",
+		Slot: &schema.SlotRef{Pool: "target-1", Slot: 2}}
+	ctx, build := tr.Start(t.Context(), Build, time.Now(), of)
+	header := map[string][]string{}
+	tr.Inject(ctx, header)
+	build.End(nil)
+	if len(header["traceparent"]) != 1 || len(header["Traceparent"]) != 0 {
+		t.Fatalf("headers are %v, want a lower-case traceparent", header)
+	}
+	of.Operation = "process"
+	_, forward := tr.Start(tr.Continue(context.Background(), header), Forward, time.Now(), of)
+	forward.End(errors.New("out of memory"))
+
+	spans := mem.GetSpans()
+	if len(spans) != 2 || spans[1].Parent.SpanID() != spans[0].SpanContext.SpanID() || spans[1].SpanContext.TraceID() != spans[0].SpanContext.TraceID() {
+		t.Fatalf("forward is not a child of build: %+v", spans)
+	}
+	if spans[1].Status.Description != "out of memory" || len(spans[1].Events) != 1 {
+		t.Errorf("the failure is not recorded: %+v", spans[1].Status)
+	}
+	want := map[attribute.Key]string{
+		"penstock.bucket": "b96", "penstock.window": "3", "penstock.batch": "7", "penstock.tokens": "900", "penstock.slot": "2", "penstock.device": "cpu",
+		"messaging.system": "nats", "messaging.destination.name": "ps.fwd.b96", "messaging.operation.type": "process",
+	}
+	for _, kv := range spans[1].Attributes {
+		if w, ok := want[kv.Key]; ok && kv.Value.Emit() == w {
+			delete(want, kv.Key)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("attributes missing or wrong: %v", want)
+	}
+}
+
+func TestStepLinksToItsBatches(t *testing.T) {
+	tr, mem := recording(t)
+	var batches []context.Context
+	for i := range 3 {
+		ctx, s := tr.Start(t.Context(), Train, time.Now(), Of{Batch: schema.Batch{Index: uint32(i)}})
+		s.End(nil)
+		batches = append(batches, ctx)
+	}
+	tr.Stepped(t.Context(), 4, time.Now(), batches, nil)
+	spans := mem.GetSpans()
+	step := spans[3]
+	if step.Name != Step || len(step.Links) != 3 || step.Parent.IsValid() {
+		t.Fatalf("step is %+v", step)
+	}
+	for i, l := range step.Links {
+		if l.SpanContext.TraceID() != spans[i].SpanContext.TraceID() {
+			t.Errorf("link %d is not batch %d", i, i)
+		}
+	}
+}
+
+func TestQueueHoldsItsWaits(t *testing.T) {
+	tr, mem := recording(t)
+	stored := time.Now().Add(-time.Second)
+	tr.Queued(t.Context(), Of{}, stored, Wait{CreditWait, stored.Add(-time.Hour)}, Wait{SlotWait, time.Time{}})
+	spans := mem.GetSpans()
+	if len(spans) != 3 {
+		t.Fatalf("%d spans", len(spans))
+	}
+	credit, slot, queue := spans[0], spans[1], spans[2]
+	if !credit.StartTime.Equal(queue.StartTime) || !credit.EndTime.Equal(queue.EndTime) {
+		t.Errorf("a wait since before the message is the whole queue: %v..%v", credit.StartTime, credit.EndTime)
+	}
+	if !slot.StartTime.Equal(slot.EndTime) {
+		t.Error("no wait has no length")
+	}
+	if credit.Parent.SpanID() != queue.SpanContext.SpanID() {
+		t.Error("a wait is a part of its queue")
+	}
+}
+
+func TestEndpointDecides(t *testing.T) {
+	for _, c := range []struct {
+		env      map[string]string
+		protocol string
+		on       bool
+	}{
+		{nil, "http/protobuf", false},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x:4318"}, "http/protobuf", true},
+		{map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://x:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "grpc", true},
+		{map[string]string{"OTEL_TRACES_EXPORTER": "otlp"}, "http/protobuf", true},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x:4318", "OTEL_TRACES_EXPORTER": "none"}, "http/protobuf", false},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x:4318", "OTEL_SDK_DISABLED": "TRUE"}, "http/protobuf", false},
+	} {
+		protocol, on := exportProtocol(func(k string) string { return c.env[k] })
+		if protocol != c.protocol || on != c.on {
+			t.Errorf("%v: %s, %v", c.env, protocol, on)
+		}
+	}
+	if _, err := newExporter(t.Context(), "smoke"); err == nil {
+		t.Error("an unknown protocol is taken")
+	}
+}
+
+func TestRecentKeepsTheLatest(t *testing.T) {
+	r := newRecent("p")
+	for range remembered + 10 {
+		r.add(Entry{Name: Train})
+	}
+	all := r.After(0)
+	if len(all) != remembered || all[0].Serial != 11 || all[len(all)-1].Serial != remembered+10 {
+		t.Errorf("%d entries, %d to %d", len(all), all[0].Serial, all[len(all)-1].Serial)
+	}
+	if got := r.After(remembered + 8); len(got) != 2 {
+		t.Errorf("%d entries behind the last but two", len(got))
+	}
+	if got := r.After(1 << 40); len(got) != remembered {
+		t.Errorf("a serial of a former process gives %d entries", len(got))
+	}
+}
+
+// BenchmarkSpan is what one span costs the process that it is in: off, and exported to memory.
+func BenchmarkSpan(b *testing.B) {
+	of := Of{Batch: schema.Batch{Run: "r", Bucket: "b96"}, Subject: "ps.fwd.b96", Operation: "process"}
+	b.Run("off", func(b *testing.B) {
+		tr, err := Open(b.Context(), Process{}, func(error) {})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			_, s := tr.Start(b.Context(), Train, time.Now(), of)
+			s.End(nil)
+		}
+	})
+	b.Run("on", func(b *testing.B) {
+		tr, _ := recording(b)
+		tr.provider = sdktrace.NewTracerProvider(sdktrace.WithBatcher(tracetest.NewNoopExporter()))
+		tr.tracer = tr.provider.Tracer("bench")
+		for b.Loop() {
+			_, s := tr.Start(b.Context(), Train, time.Now(), of)
+			s.End(nil)
+		}
+	})
+}

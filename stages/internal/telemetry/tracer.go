@@ -1,0 +1,163 @@
+// Package telemetry follows batches through the processes of a run: one OpenTelemetry trace a batch, whose context
+// travels in message headers. Spans are exported over OTLP where the standard environment variables name an endpoint.
+// Where they do not, nothing but the latest spans is kept, in memory, for the run's page.
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// flushFor bounds how long the end of a process waits for a collector that is slow or gone.
+const flushFor = 2 * time.Second
+
+// Process is whose spans they are.
+type Process struct{ Run, Stage, Instance, Device string }
+
+// Tracer makes the spans of one process. It is safe for concurrent use.
+type Tracer struct {
+	process  Process
+	recent   *Recent
+	provider *sdktrace.TracerProvider // nil when spans are not exported
+	tracer   trace.Tracer
+}
+
+// Open reads the OTEL_ variables and returns a tracer that exports as they say. onError is told of spans that could
+// not be delivered; it must not block.
+func Open(ctx context.Context, p Process, onError func(error)) (*Tracer, error) {
+	t := &Tracer{process: p, recent: newRecent(p.Instance), tracer: noop.NewTracerProvider().Tracer("penstock")}
+	protocol, on := exportProtocol(os.Getenv)
+	if !on {
+		return t, nil
+	}
+	exporter, err := newExporter(ctx, protocol)
+	if err != nil {
+		return nil, fmt.Errorf("export traces: %w", err)
+	}
+	res, err := describe(ctx, p)
+	if err != nil {
+		return nil, errors.Join(err, exporter.Shutdown(ctx))
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(onError))
+	// The sampler is the one that OTEL_TRACES_SAMPLER names; by default every root is sampled, and a child is when its
+	// root is, so that a trace is whole or not there.
+	t.provider = sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(res))
+	t.tracer = t.provider.Tracer("penstock", trace.WithSchemaURL(semconv.SchemaURL))
+	return t, nil
+}
+
+// exportProtocol returns how spans are exported, and whether they are.
+func exportProtocol(env func(string) string) (string, bool) {
+	first := func(names ...string) string {
+		for _, n := range names {
+			if v := env(n); v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	endpoint := first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+	exporter := first("OTEL_TRACES_EXPORTER")
+	off := strings.EqualFold(env("OTEL_SDK_DISABLED"), "true") || exporter == "none" || endpoint == "" && exporter != "otlp"
+	protocol := first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+	if protocol == "" {
+		protocol = "http/protobuf"
+	}
+	return protocol, !off
+}
+
+func newExporter(ctx context.Context, protocol string) (*otlptrace.Exporter, error) {
+	switch protocol {
+	case "http/protobuf":
+		return otlptracehttp.New(ctx)
+	case "grpc":
+		return otlptracegrpc.New(ctx)
+	}
+	return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q: use http/protobuf or grpc", protocol)
+}
+
+// describe is the resource: what is known here, overridden by OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
+func describe(ctx context.Context, p Process) (*resource.Resource, error) {
+	res, err := resource.New(ctx,
+		resource.WithAttributes(
+			semconv.ServiceName("penstock-"+p.Stage), semconv.ServiceNamespace("penstock"),
+			semconv.ServiceInstanceID(p.Run+"/"+p.Instance),
+			attribute.String("penstock.run", p.Run), attribute.String("penstock.instance", p.Instance), attribute.String("penstock.device", p.Device),
+		),
+		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithProcessPID(), resource.WithFromEnv(),
+	)
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) && !errors.Is(err, resource.ErrSchemaURLConflict) {
+		return nil, fmt.Errorf("describe this process to OpenTelemetry: %w", err)
+	}
+	return res, nil
+}
+
+// Close delivers what is buffered, for a short time at most.
+func (t *Tracer) Close(ctx context.Context) error {
+	if t.provider == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushFor)
+	defer cancel()
+	return t.provider.Shutdown(ctx)
+}
+
+// Exporting reports whether spans leave the process.
+func (t *Tracer) Exporting() bool { return t.provider != nil }
+
+// Recent returns the latest spans of this process.
+func (t *Tracer) Recent() *Recent { return t.recent }
+
+var propagator = propagation.TraceContext{}
+
+// Inject writes the trace context of ctx into a message's headers.
+func (t *Tracer) Inject(ctx context.Context, header map[string][]string) {
+	if t.provider != nil {
+		propagator.Inject(ctx, carrier(header))
+	}
+}
+
+// Continue returns ctx with the trace context of a message's headers.
+func (t *Tracer) Continue(ctx context.Context, header map[string][]string) context.Context {
+	if t.provider == nil {
+		return ctx
+	}
+	return propagator.Extract(ctx, carrier(header))
+}
+
+// carrier keeps names as they are: lower case, as every other language writes and reads them. NATS headers are
+// case-sensitive.
+type carrier map[string][]string
+
+func (c carrier) Get(key string) string {
+	if v := c[key]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+func (c carrier) Set(key, value string) { c[key] = []string{value} }
+
+func (c carrier) Keys() []string {
+	keys := make([]string, 0, len(c))
+	for k := range c {
+		keys = append(keys, k)
+	}
+	return keys
+}
