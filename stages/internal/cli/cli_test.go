@@ -15,25 +15,47 @@ import (
 
 	"penstock/broker"
 	"penstock/schema"
-	stage "penstock/stages/broker"
+	"penstock/stages/batch"
+	brokerstage "penstock/stages/broker"
+	"penstock/stages/draft"
 	"penstock/stages/internal/rundir"
 	"penstock/stages/internal/runtime"
+	"penstock/stages/pack"
+	"penstock/stages/target"
 )
 
-// TestMain makes the test binary penstock, and stages that take part in a run but compute nothing: what these do is in
-// the FAKE_ variables.
+// TestMain makes the test binary penstock and every stage. With FAKE set, the stages take part in a run but compute
+// nothing; the other FAKE_ variables say what they do.
 func TestMain(m *testing.M) {
-	idle := func(stage string) func() { return func() { runtime.Main(stage, fakeWorker) } }
+	stage := func(name string, real, fake func(context.Context, *runtime.Env) error) func() {
+		return func() {
+			if os.Getenv("FAKE") != "" {
+				real = fake
+			}
+			runtime.Main(name, real)
+		}
+	}
 	testscript.Main(m, map[string]func(){
 		"penstock": func() { os.Exit(Main()) },
-		"broker":   func() { runtime.Main("broker", stage.Run) },
-		"batch":    idle("batch"),
-		"target":   idle("target"),
-		"pack":     idle("pack"),
-		"draft":    func() { runtime.Main("draft", fakeTrainer) },
+		"broker":   stage("broker", brokerstage.Run, brokerstage.Run),
+		"batch":    stage("batch", batch.Run, fakeWorker),
+		"target":   stage("target", target.Run, fakeWorker),
+		"pack":     stage("pack", pack.Run, fakeWorker),
+		"draft":    stage("draft", draft.Run, fakeTrainer),
 		"record":   func() { os.Exit(writeRecord()) },
 	})
 }
+
+// testConfig is a small run over the demo's model and data, whose folder it takes.
+const testConfig = `
+target: {dir: %[1]s/models/tiny-go, taps: [1, 2, 4], instances: 2}
+data: {files: [%[1]s/data/tiny-go-chat.jsonl], max_length: 512}
+batch: {tokens: 1024}
+window: {batches: 2}
+train: {anchors: 4, epochs: 1}
+draft: {block_size: 8, layers: 1}
+eval: {prompts: %[1]s/data/tiny-go-heldout-prompts.json, limit: 2, max_new: 24}
+`
 
 func TestScripts(t *testing.T) {
 	demo, err := filepath.Abs("../../../deploy/demo")
@@ -44,8 +66,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("DEMO", demo)
-			config := fmt.Sprintf("target: {dir: %s/models/tiny-go, taps: [1, 2, 4], instances: 2}\n"+
-				"data: {files: [%s/data/tiny-go-chat.jsonl], max_length: 512}\nbatch: {tokens: 1024}\ndraft: {block_size: 8, layers: 2}\n", demo, demo)
+			config := fmt.Sprintf(testConfig, demo)
 			return os.WriteFile(filepath.Join(env.WorkDir, "test.yaml"), []byte(config), 0o644)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

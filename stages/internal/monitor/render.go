@@ -44,7 +44,7 @@ func (v View) Line() string {
 func (v View) pending() string {
 	var words []string
 	for _, s := range v.Stages {
-		if s.Waiting != "" {
+		if s.State == "waiting" && s.Waiting != "" {
 			words = append(words, s.Instance+" waits for "+s.Waiting)
 		} else {
 			words = append(words, s.Instance+" "+s.State)
@@ -94,7 +94,7 @@ func (v View) Table() []string {
 	}
 	if len(v.Stages) > 0 {
 		add("")
-		add("%-12s %-9s %8s %12s %6s %5s  %s", "instance", "state", "batches", "tokens", "slots", "idle", "waiting for")
+		add("%-12s %-9s %8s %12s %6s %5s  %s", "instance", "state", "batches", "tokens", "slots", "idle", "now")
 		for _, s := range v.Stages {
 			slots := "-"
 			if s.Slots > 0 {
