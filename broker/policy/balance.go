@@ -7,7 +7,7 @@ type Stock struct {
 	Limits Limits
 	Open   int // roots taken and not committed, whatever has become of them
 	Within int // batches planned for the windows that may be published
-	Left   int // batches planned and not yet taken, over the rest of the run
+	Left   int // batches not taken yet, of the rest of the run; only whether there are any matters
 }
 
 // Balance returns the pull limit that each bucket should have: where the poorest bucket stands, of the batches that may be

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"penstock/broker"
-	"penstock/broker/policy"
 	"penstock/schema"
 	"penstock/stages/internal/plan"
 	"penstock/stages/internal/prepare"
@@ -68,9 +67,4 @@ func (b *builder) root(p plan.BatchPlan) schema.Root {
 		Batch:     schema.Batch{Run: b.w.Run.Name(), Gen: b.gen, Epoch: uint32(p.Epoch), Window: uint32(p.Window), Index: uint32(p.Index), Bucket: p.Bucket},
 		Documents: uint32(len(p.Docs)), Tokens: uint32(p.Tokens),
 	}
-}
-
-// limits returns the bounds of a bucket's pull limit.
-func limits(p *plan.Plan, bucket string, lookahead int) policy.Limits {
-	return policy.Limits{Floor: p.Floor(bucket), Ceiling: p.Ceiling(bucket, lookahead)}
 }

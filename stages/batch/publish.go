@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -14,10 +13,11 @@ import (
 	"penstock/stages/internal/account"
 )
 
-const hintEvery = 500 * time.Millisecond
-
 // publish runs one synchronous publisher a bucket, in plan order, until the run is complete.
 func (b *builder) publish(ctx context.Context) error {
+	if err := b.suffice(ctx); err != nil {
+		return err
+	}
 	b.w.Status.Running()
 	b.w.Book.Enter(account.Window)
 	g, publishing := errgroup.WithContext(ctx)
@@ -27,9 +27,9 @@ func (b *builder) publish(ctx context.Context) error {
 		published = append(published, n)
 		g.Go(func() error { return b.publishBucket(publishing, bucket.Name, n) })
 	}
-	hints, stop := context.WithCancel(ctx)
+	balancing, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	go func() { done <- b.hint(hints, published) }()
+	go func() { done <- b.balance(balancing, published) }()
 	err := g.Wait()
 	if err == nil {
 		err = b.w.Ledger.Wait(ctx, func(l *policy.Lineage) bool { return int(l.Next) >= b.plan.Windows() })
@@ -84,34 +84,6 @@ func (b *builder) resume(ctx context.Context, bucket string) (int, error) {
 // rootID names a root for the stream's memory of duplicates; a new generation publishes the same batch again.
 func rootID(b schema.Batch) string {
 	return fmt.Sprintf("%s/%d/%d/%d", b.Run, b.Gen, b.Epoch, b.Index)
-}
-
-// hint keeps each bucket's stock and credit on the board.
-func (b *builder) hint(ctx context.Context, published []*atomic.Uint32) error {
-	tick := time.NewTicker(hintEvery)
-	defer tick.Stop()
-	for {
-		for i, bucket := range b.plan.Buckets() {
-			credit, err := b.w.Conn.Credit(ctx, b.gen, bucket.Name)
-			if err != nil {
-				return quiet(ctx, err)
-			}
-			lim := limits(b.plan, bucket.Name, b.w.Config.Window.Lookahead)
-			n := published[i].Load()
-			err = b.w.Conn.Board().Put(ctx, "bucket."+bucket.Name, schema.BucketState{
-				Bucket: bucket.Name, Credit: uint32(credit.Limit), Floor: uint32(lim.Floor), Ceiling: uint32(lim.Ceiling),
-				Published: n, Remaining: uint32(bucket.Batches) - min(uint32(bucket.Batches), n),
-			})
-			if err != nil {
-				return quiet(ctx, err)
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
 }
 
 func quiet(ctx context.Context, err error) error {

@@ -92,7 +92,9 @@ func (s *session) take(ctx context.Context, d *broker.Delivery[schema.Root]) err
 		return d.NakDelay(ctx, notYet)
 	}
 	s.w.Book.Enter(account.Compute)
+	began := time.Now()
 	sum, err := s.forward(p, use)
+	s.costs.observe(p.Bucket, s.run.Work(p), time.Since(began))
 	s.w.Book.Enter(account.NoInput)
 	if err != nil {
 		return fmt.Errorf("forward batch %d: %w", r.Index, err)

@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"penstock/broker"
@@ -16,18 +17,21 @@ import (
 type heads struct {
 	run     *worker.RunPlan
 	order   policy.Order
+	costs   *costs
 	buckets []*head
+	tried   []policy.Head // scratch: the heads that are left to try
 }
 
 type head struct {
 	name  string
 	pull  *broker.Puller[schema.Root]
 	next  policy.Head
+	work  float64 // predicted cost of next, before correction
 	since time.Time
 }
 
 func (s *session) openHeads(ctx context.Context) (*heads, error) {
-	h := &heads{run: s.run, order: policy.Order{Deterministic: s.w.Config.Deterministic, MaxAge: headAge}}
+	h := &heads{run: s.run, costs: s.costs, order: policy.Order{Deterministic: s.w.Config.Deterministic, MaxAge: headAge}}
 	for _, b := range s.run.Plan.Buckets() {
 		p, err := s.w.Conn.Roots(ctx, s.gen, b.Name)
 		if err != nil {
@@ -52,44 +56,51 @@ func (h *heads) close(ctx context.Context) {
 // refused, unless the expectation is ahead of a root that came back.
 func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bool) (*broker.Delivery[schema.Root], error) {
 	now := time.Now()
-	var order []policy.Head
-	by := map[string]*head{}
+	h.tried = h.tried[:0]
 	for _, b := range h.buckets {
 		if b.next.Window < front || b.next.Bucket == "" {
 			h.advance(b, front, 0, now)
 		}
-		b.next.Age = now.Sub(b.since)
+		b.next.Age, b.next.Cost = now.Sub(b.since), h.costs.seconds(b.name, b.work)
 		if may(b.next) {
-			order = append(order, b.next)
-			by[b.name] = b
+			h.tried = append(h.tried, b.next)
 		}
 	}
-	h.order.Choose(order)
-	for _, o := range order {
-		d, err := by[o.Bucket].pull.FetchNoWait(ctx)
+	for len(h.tried) > 0 {
+		i := h.order.First(h.tried)
+		b := h.bucket(h.tried[i].Bucket)
+		h.tried = slices.Delete(h.tried, i, i+1)
+		d, err := b.pull.FetchNoWait(ctx)
 		if err == broker.ErrEmpty {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		h.advance(by[o.Bucket], d.Record.Window, d.Record.Index+1, now)
+		h.advance(b, d.Record.Window, d.Record.Index+1, now)
 		return d, nil
 	}
 	return nil, broker.ErrEmpty
+}
+
+func (h *heads) bucket(name string) *head {
+	for _, b := range h.buckets {
+		if b.name == name {
+			return b
+		}
+	}
+	return nil
 }
 
 // advance expects the bucket's first batch at or after an index, no earlier than a window. Behind the last planned one
 // only roots that come back are left; they are tried after everything else.
 func (h *heads) advance(b *head, window, index uint32, now time.Time) {
 	b.since = now
-	for w := int(window); w < h.run.Plan.Windows(); w++ {
-		for _, p := range h.run.Plan.Window(w) {
-			if p.Bucket == b.name && p.Index >= int(index) {
-				b.next = policy.Head{Bucket: b.name, Window: uint32(w), Index: uint32(p.Index), Cost: float64(p.Tokens)}
-				return
-			}
-		}
+	p, ok := h.run.Plan.Next(b.name, int(window), int(index))
+	if !ok {
+		b.next, b.work = policy.Head{Bucket: b.name, Window: math.MaxUint32, Index: math.MaxUint32}, 0
+		return
 	}
-	b.next = policy.Head{Bucket: b.name, Window: math.MaxUint32, Index: math.MaxUint32}
+	b.next = policy.Head{Bucket: b.name, Window: uint32(p.Window), Index: uint32(p.Index)}
+	b.work = h.costs.of(h.run.Work(p))
 }

@@ -26,7 +26,7 @@ func Run(ctx context.Context, env *runtime.Env) error {
 			return runtime.Permanent(err)
 		}
 		defer dev.Close()
-		m, width, err := load(dev, w)
+		m, geo, err := load(dev, w)
 		if err != nil {
 			return runtime.Permanent(err)
 		}
@@ -35,36 +35,38 @@ func Run(ctx context.Context, env *runtime.Env) error {
 			return err
 		}
 		defer run.Store.Close()
+		taps := w.Config.Target.Taps
+		width, costs := len(taps)*geo.HiddenSize, newCosts(geo, taps[len(taps)-1]+1)
 		pool, err := w.OpenPool(ctx, w.Config.Target.Slots, run.MaxTokens()*width)
 		if err != nil {
 			return err
 		}
 		defer pool.Close()
 		return w.Generations(ctx, func(ctx context.Context, gen uint32) error {
-			s := &session{w: w, run: run, pool: pool, model: m, dev: dev, width: width, gen: gen,
+			s := &session{w: w, run: run, pool: pool, model: m, dev: dev, width: width, costs: costs, gen: gen,
 				pub: broker.NewPublisher(w.Conn, broker.Pack), settle: worker.NewSettler()}
 			return s.serve(ctx)
 		})
 	})
 }
 
-// load uploads the layers up to the last tap and returns the width of a captured row.
-func load(dev kernels.Device, w *worker.Worker) (*model.Target, int, error) {
+// load uploads the layers up to the last tap and returns them with the target's shape.
+func load(dev kernels.Device, w *worker.Worker) (*model.Target, hf.Geometry, error) {
 	w.Status.Wait("the model to load")
 	t, err := hf.OpenTarget(w.Config.Target.Dir)
 	if err != nil {
-		return nil, 0, err
+		return nil, hf.Geometry{}, err
 	}
 	defer t.Close()
 	taps := w.Config.Target.Taps
 	if err := hf.CheckTaps(taps, t.Layers); err != nil {
-		return nil, 0, fmt.Errorf("target.taps of %s: %w", w.Config.Target.Dir, err)
+		return nil, hf.Geometry{}, fmt.Errorf("target.taps of %s: %w", w.Config.Target.Dir, err)
 	}
 	m, err := model.LoadTarget(dev, t, taps[len(taps)-1]+1)
 	if err != nil {
-		return nil, 0, fmt.Errorf("load target %s: %w", w.Config.Target.Dir, err)
+		return nil, hf.Geometry{}, fmt.Errorf("load target %s: %w", w.Config.Target.Dir, err)
 	}
-	return m, len(taps) * t.HiddenSize, nil
+	return m, t.Geometry, nil
 }
 
 // session is the work of one generation.
@@ -74,7 +76,8 @@ type session struct {
 	pool   *worker.Pool
 	model  *model.Target
 	dev    kernels.Device
-	width  int
+	width  int // of a captured row
+	costs  *costs
 	gen    uint32
 	pub    *broker.Publisher[schema.Hop]
 	settle *worker.Settler

@@ -22,6 +22,7 @@ type RunPlan struct {
 	path  string
 	seed  uint64
 	most  int // anchors of a document
+	block int
 	max   int
 }
 
@@ -35,7 +36,7 @@ func OpenPlan(cfg schema.Config, path string) (*RunPlan, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	r := &RunPlan{Store: s, Plan: p, path: path, seed: cfg.Seed, most: cfg.Train.Anchors, max: cfg.Batch.Tokens}
+	r := &RunPlan{Store: s, Plan: p, path: path, seed: cfg.Seed, most: cfg.Train.Anchors, block: cfg.Draft.BlockSize, max: cfg.Batch.Tokens}
 	for i := range s.Len() {
 		r.max = max(r.max, s.Length(i))
 	}
@@ -104,6 +105,15 @@ func (r *RunPlan) Check(h schema.Hop, width int) error {
 	}
 	_, err := r.Batch(h.Batch, h.Documents, h.Tokens)
 	return err
+}
+
+// Work is what a batch asks of the devices. Its slots are an upper bound: a document may have fewer valid anchors.
+func (r *RunPlan) Work(p plan.BatchPlan) (w policy.Work) {
+	for _, d := range p.Docs {
+		n := r.Store.Length(int(d))
+		w.Add(n, min(r.most, n)*r.block)
+	}
+	return w
 }
 
 // Load reads a batch's documents.
