@@ -103,3 +103,12 @@ func oneLine(s string) string {
 	}
 	return strings.Join(parts, "; ")
 }
+
+// must marks flags that have no default.
+func must(cmd *cobra.Command, flags ...string) {
+	for _, f := range flags {
+		if err := cmd.MarkFlagRequired(f); err != nil {
+			panic(err) // a flag that is not there
+		}
+	}
+}

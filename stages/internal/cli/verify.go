@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"penstock/stages/internal/backend"
+	"penstock/stages/internal/verify"
+)
+
+func newVerify(s streams) *cobra.Command {
+	var o verify.Options
+	var device string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify --target DIR --golden DIR",
+		Short: "Check tokenizer, target, drafter and optimizer against golden vectors",
+		Long:  "verify makes every check that the golden folder's files allow, and fails if one of them does.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dev, err := backend.Open(device)
+			if err != nil {
+				return err
+			}
+			report, err := verify.Run(cmd.Context(), dev, o)
+			if err = errors.Join(err, dev.Close()); err != nil {
+				return err
+			}
+			if asJSON {
+				err = printJSON(s.out, report)
+			} else {
+				_, err = fmt.Fprint(s.out, report)
+			}
+			if err == nil && !report.OK {
+				bad := 0
+				for _, c := range report.Checks {
+					if !c.OK {
+						bad++
+					}
+				}
+				err = fmt.Errorf("%d of %d checks failed", bad, len(report.Checks))
+			}
+			return err
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&o.TargetDir, "target", "", "model `DIR`")
+	fs.StringVar(&o.GoldenDir, "golden", "", "golden `DIR`")
+	fs.StringVar(&device, "device", "cpu", "cpu, or cuda[:N]")
+	fs.IntVar(&o.Decode, "decode", 0, "at most so many decoded prompts; 0: all")
+	fs.BoolVar(&asJSON, "json", false, "print JSON")
+	must(cmd, "target", "golden")
+	return cmd
+}
