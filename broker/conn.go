@@ -28,6 +28,8 @@ type Options struct {
 	OnError func(error)
 	// Inject adds headers, such as a trace context, to every published record.
 	Inject func(ctx context.Context, header map[string][]string)
+	// OnRedelivery is told the subject of each record that came again. It must not block.
+	OnRedelivery func(subject string)
 	// Fault, for tests, decides what becomes of each operation.
 	Fault Fault
 }

@@ -49,6 +49,9 @@ func deliver[T schema.Record](ctx context.Context, c *Conn, m *nats.Msg) (*Deliv
 		d.Seq, d.Stored, d.Redelivered = meta.Sequence.Stream, meta.Timestamp, meta.NumDelivered > 1
 		d.Record, err = schema.Decode[T](m.Data)
 	}
+	if d.Redelivered && c.opts.OnRedelivery != nil {
+		c.opts.OnRedelivery(d.Subject)
+	}
 	if err == nil {
 		return d, true
 	}

@@ -83,6 +83,13 @@ func (p *Puller[T]) FetchNoWait(ctx context.Context) (*Delivery[T], error) {
 	}
 }
 
+// Spent reports whether the last fetch found records that the bucket's credit holds back.
+func (p *Puller[T]) Spent() bool {
+	p.p.mu.Lock()
+	defer p.p.mu.Unlock()
+	return p.p.spent
+}
+
 // Close hands back what arrived too late to be returned. It comes after the last FetchNoWait has returned.
 func (p *Puller[T]) Close(ctx context.Context) error { return p.p.handBack(ctx) }
 

@@ -17,6 +17,9 @@ type Config struct {
 	Eval   EvalConfig   `yaml:"eval"`
 	Broker BrokerConfig `yaml:"broker"`
 	Save   SaveConfig   `yaml:"save"`
+
+	Metrics ListenConfig `yaml:"metrics"` // each process answers Prometheus there
+	Page    ListenConfig `yaml:"page"`    // `penstock up` shows the run there
 }
 
 // TargetConfig is the frozen model and its instances.
@@ -96,6 +99,12 @@ type BrokerConfig struct {
 	Port    int    `yaml:"port"` // 0: any free port
 	AckWait string `yaml:"ack_wait"`
 	Sync    string `yaml:"sync"` // default or always
+}
+
+// ListenConfig is where HTTP is served. The port taken stands in the run directory.
+type ListenConfig struct {
+	Host string `yaml:"host"`
+	Port int    `yaml:"port"` // 0: any free port
 }
 
 // SaveConfig is what is kept.

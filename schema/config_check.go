@@ -128,6 +128,11 @@ func (c *Config) checkServices(p *checker) {
 	p.ok(err == nil && wait >= time.Second, "broker.ack_wait", "%q is not a duration of at least 1s, such as 30s", c.Broker.AckWait)
 	p.choice("broker.sync", c.Broker.Sync, "default", "always")
 
+	for key, l := range map[string]ListenConfig{"metrics": c.Metrics, "page": c.Page} {
+		p.ok(l.Host != "", key+".host", "is not set: name the address to bind, such as 127.0.0.1")
+		p.count(key+".port", l.Port, 0, 65535)
+	}
+
 	p.count("save.every", c.Save.Every, 0, many)
 	p.count("save.keep", c.Save.Keep, 1, 1<<16)
 }

@@ -17,6 +17,9 @@ func Default() Config {
 		Eval:   EvalConfig{Limit: 64, MaxNew: 160},
 		Broker: BrokerConfig{Host: "127.0.0.1", AckWait: "30s", Sync: "default"},
 		Save:   SaveConfig{Every: 200, Keep: 3},
+
+		Metrics: ListenConfig{Host: "127.0.0.1"},
+		Page:    ListenConfig{Host: "127.0.0.1"},
 	}
 }
 

@@ -89,4 +89,8 @@ var meaning = map[string]string{
 	"broker.sync":         "default, or always: sync each write to disk",
 	"save.every":          "steps between checkpoints; 0: only at the end",
 	"save.keep":           "checkpoints kept",
+	"metrics.host":        "address at which each process answers Prometheus",
+	"metrics.port":        "0: any free port, written to metrics/ in the run directory",
+	"page.host":           "address at which up shows the run",
+	"page.port":           "0: any free port, written to page.url in the run directory",
 }

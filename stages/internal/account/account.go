@@ -69,7 +69,9 @@ func (b *Book) Seconds() map[string]float64 {
 }
 
 // Working reports whether an activity is work.
-func Working(activity string) bool { return activity == Compute || activity == Copy || activity == Step }
+func Working(activity string) bool {
+	return activity == Compute || activity == Copy || activity == Step
+}
 
 // Idle returns the share of seconds, start-up aside, that went to waiting.
 func Idle(seconds map[string]float64) float64 {

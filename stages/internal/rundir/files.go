@@ -28,10 +28,47 @@ func (d *Dir) URL() (string, error) {
 
 // ForgetURL removes the address that a former broker left.
 func (d *Dir) ForgetURL() error {
-	if err := os.Remove(d.URLFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("forget broker address: %w", err)
+	return forget(d.URLFile())
+}
+
+func forget(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget an address: %w", err)
 	}
 	return nil
+}
+
+// WritePage says where the run's page is.
+func (d *Dir) WritePage(url string) error { return WriteFile(d.PageFile(), []byte(url+"\n")) }
+
+// ForgetPage removes the page's address.
+func (d *Dir) ForgetPage() error { return forget(d.PageFile()) }
+
+// WriteMetrics says where an instance answers Prometheus.
+func (d *Dir) WriteMetrics(instance, url string) error {
+	return WriteFile(d.MetricsFile(instance), []byte(url+"\n"))
+}
+
+// ForgetMetrics removes an instance's address.
+func (d *Dir) ForgetMetrics(instance string) error { return forget(d.MetricsFile(instance)) }
+
+// MetricsURLs returns where the instances answer Prometheus, by instance. One that was killed may still be listed.
+func (d *Dir) MetricsURLs() (map[string]string, error) {
+	files, err := filepath.Glob(d.MetricsFile("[!.]*"))
+	if err != nil {
+		return nil, fmt.Errorf("list metrics addresses: %w", err)
+	}
+	urls := map[string]string{}
+	for _, f := range files {
+		b, err := readIfThere(f)
+		if err != nil {
+			return nil, err
+		}
+		if u := strings.TrimSpace(string(b)); u != "" {
+			urls[filepath.Base(f)] = u
+		}
+	}
+	return urls, nil
 }
 
 // WritePIDs replaces the table of running instances.

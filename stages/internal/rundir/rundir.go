@@ -5,6 +5,8 @@
 //	lock, locks/     held by `penstock up` and by each running instance
 //	nats.url         where the broker listens; written by the broker when it is ready
 //	pids.json        instance name to process id
+//	metrics/         where each running instance answers Prometheus
+//	page.url         where `penstock up` shows the run
 //	generation       the last generation opened
 //	broker/          the broker's JetStream store
 //	store/           prepared token stores, unless data.store names another folder
@@ -14,6 +16,8 @@
 //	drafter/         the exported drafter
 //	ledger           JSON lines of committed windows
 //	metrics.jsonl    JSON lines, one per committed window
+//	events/          the same for TensorBoard
+//	report.html      the finished run to look at
 //	summary.json     the finished run
 //	logs/            one log per instance
 package rundir
@@ -60,6 +64,18 @@ func (d *Dir) Metrics() string { return d.join("metrics.jsonl") }
 // Summary is the finished run's summary.
 func (d *Dir) Summary() string { return d.join("summary.json") }
 
+// Events is the folder of TensorBoard event files.
+func (d *Dir) Events() string { return d.join("events") }
+
+// Report is the finished run as a page.
+func (d *Dir) Report() string { return d.join("report.html") }
+
+// PageFile holds the address of the run's page; see WritePage.
+func (d *Dir) PageFile() string { return d.join("page.url") }
+
+// MetricsFile holds the address at which an instance answers Prometheus; see WriteMetrics.
+func (d *Dir) MetricsFile(instance string) string { return d.join("metrics", instance) }
+
 // Checkpoints is the folder of training checkpoints.
 func (d *Dir) Checkpoints() string { return d.join("checkpoints") }
 
@@ -83,7 +99,7 @@ func (d *Dir) Sockets() string { return d.join("sock") }
 
 // make creates the directory and the folders in it that several processes write to.
 func (d *Dir) make() error {
-	for _, sub := range []string{"logs", "locks", "journal", "sock", "checkpoints"} {
+	for _, sub := range []string{"logs", "locks", "journal", "sock", "checkpoints", "metrics"} {
 		mode := os.FileMode(0o755)
 		if sub == "sock" {
 			mode = 0o700

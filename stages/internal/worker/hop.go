@@ -60,6 +60,7 @@ func (w *Worker) Reject(ctx context.Context, h schema.Hop, reason string) error 
 			return err
 		}
 		w.Ledger.Apply(broker.Entry{Seq: seq, Record: rec})
+		w.Metrics.Rejected(rec.Kind())
 		w.Log.Warn("bad features", "batch", h.Index, "window", h.Window, "from", h.From, "reason", reason, "ledger", rec.Kind())
 		if err := settle(); err != nil && !errors.Is(err, broker.ErrGone) {
 			return err

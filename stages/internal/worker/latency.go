@@ -11,6 +11,8 @@ const latest = 4096
 
 // Latency keeps the times from publish to the start of work of the latest hops. It is safe for concurrent use.
 type Latency struct {
+	observe func(seconds float64) // nil: nobody else counts
+
 	mu   sync.Mutex
 	ring [latest]time.Duration
 	n    int
@@ -19,6 +21,9 @@ type Latency struct {
 // Add counts a hop that was sent at a time in Unix nanoseconds and is worked on from now on.
 func (l *Latency) Add(sent int64) {
 	d := time.Since(time.Unix(0, sent))
+	if l.observe != nil {
+		l.observe(d.Seconds())
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ring[l.n%latest] = d

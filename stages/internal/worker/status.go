@@ -29,7 +29,9 @@ type Status struct {
 	used    func() (used, slots int) // of its pool; nil for none
 }
 
-func newStatus(w *Worker) *Status { return &Status{w: w, state: "starting"} }
+func newStatus(w *Worker) *Status {
+	return &Status{w: w, state: "starting", Handoff: Latency{observe: w.Metrics.Handoff}}
+}
 
 // Wait says what the process waits for, on the board and in its log.
 func (s *Status) Wait(what string) {

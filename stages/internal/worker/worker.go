@@ -13,6 +13,7 @@ import (
 
 	"penstock/broker"
 	"penstock/stages/internal/account"
+	"penstock/stages/internal/observe"
 	"penstock/stages/internal/runtime"
 )
 
@@ -22,6 +23,7 @@ var ErrStop = errors.New("stop was asked for")
 // Worker is one running stage process.
 type Worker struct {
 	*runtime.Env
+	*observe.Observer
 	Conn        *broker.Conn
 	Ledger      *Follower
 	Keeper      *Keeper
@@ -43,8 +45,18 @@ func Run(ctx context.Context, env *runtime.Env, body func(context.Context, *Work
 	if err != nil {
 		return runtime.Permanent(fmt.Errorf("broker.ack_wait: %w", err))
 	}
+	obs, err := observe.Open(ctx, env)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := obs.Close(ctx); cerr != nil {
+			env.Log.Warn("traces and metrics", "err", cerr)
+		}
+	}()
 	conn, err := broker.Dial(ctx, url, env.Instance, broker.Options{
 		OnError: func(err error) { env.Log.Warn("broker", "err", err) },
+		Inject:  obs.Trace.Inject, OnRedelivery: obs.Redelivered,
 	})
 	if err != nil {
 		return err
@@ -54,11 +66,12 @@ func Run(ctx context.Context, env *runtime.Env, body func(context.Context, *Work
 		return runtime.Permanent(err)
 	}
 	w := &Worker{
-		Env: env, Conn: conn, Ledger: NewFollower(), Book: account.New(account.Starting),
+		Env: env, Observer: obs, Conn: conn, Ledger: NewFollower(), Book: account.New(account.Starting),
 		Incarnation: rand.Uint64(), AckWait: ackWait,
 	}
 	w.Keeper = newKeeper(conn.ProgressRoot, ackWait/4)
 	w.Status = newStatus(w)
+	obs.Metrics.Watch(env.Run.Name(), env.Stage, env.Instance, w.Status.Record)
 
 	g, ctx := errgroup.WithContext(ctx)
 	ctx, w.fail = context.WithCancelCause(ctx)
