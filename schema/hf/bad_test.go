@@ -68,7 +68,16 @@ func TestBadTargets(t *testing.T) {
 		change map[string]any
 		want   string
 	}{
-		"architecture":    {map[string]any{"architectures": []string{"LlamaForCausalLM"}}, "architectures: LlamaForCausalLM is not supported; supported are Qwen3ForCausalLM"},
+		"architecture":    {map[string]any{"architectures": []string{"GPT2LMHeadModel"}}, "architectures: GPT2LMHeadModel is not supported; supported are the dense decoders Qwen3ForCausalLM, Qwen2ForCausalLM, LlamaForCausalLM, MistralForCausalLM"},
+		"experts":         {map[string]any{"architectures": []string{"Qwen3MoeForCausalLM"}, "num_experts": 128}, "Qwen3MoeForCausalLM, a mixture of 128 experts, is not supported; supported are"},
+		"hidden experts":  {map[string]any{"num_local_experts": 8}, "Qwen3ForCausalLM as a mixture of 8 experts is not supported"},
+		"hybrid":          {map[string]any{"architectures": []string{"Qwen3NextForCausalLM"}, "layer_types": []string{"linear_attention"}}, `Qwen3NextForCausalLM, a hybrid with layers of "linear_attention", is not supported`},
+		"several modes":   {map[string]any{"architectures": []string{"Mistral3ForConditionalGeneration"}, "text_config": map[string]any{}}, "a model of several modes, is not supported"},
+		"family":          {map[string]any{"architectures": []string{"LlamaForCausalLM"}}, `tensor "model.layers.0.self_attn.k_norm.weight" is not part of a LlamaForCausalLM`},
+		"parallel sizes":  {map[string]any{"architectures": []string{"LlamaForCausalLM"}, "pretraining_tp": 2}, "pretraining_tp: 2 is not supported"},
+		"MLP bias":        {map[string]any{"architectures": []string{"LlamaForCausalLM"}, "mlp_bias": true}, "mlp_bias: is not supported"},
+		"Qwen2 bias":      {map[string]any{"architectures": []string{"Qwen2ForCausalLM"}, "attention_bias": true}, "attention_bias: is not a key of this architecture"},
+		"no Qwen2 bias":   {map[string]any{"architectures": []string{"Qwen2ForCausalLM"}}, `holds no tensor "model.layers.0.self_attn.q_proj.bias"`},
 		"no architecture": {map[string]any{"architectures": nil}, "architectures: is missing"},
 		"missing size":    {map[string]any{"hidden_size": nil}, "hidden_size: is missing"},
 		"default head":    {map[string]any{"head_dim": nil}, "shape [128 128], want [256 128]"}, // an absent head_dim means 128
@@ -78,11 +87,16 @@ func TestBadTargets(t *testing.T) {
 		"bias":            {map[string]any{"attention_bias": true}, `holds no tensor "model.layers.0.self_attn.q_proj.bias"`},
 		"no theta":        {map[string]any{"rope_parameters": nil}, "rope_theta: is missing"},
 		"two thetas":      {map[string]any{"rope_theta": 1e4}, "rope_theta: is 10000, but rope_parameters says 1e+06"},
-		"yarn":            {map[string]any{"rope_parameters": map[string]any{"rope_type": "yarn", "rope_theta": 1e6}}, `rope_parameters: type "yarn" is not supported`},
-		"old yarn":        {map[string]any{"rope_scaling": map[string]any{"type": "yarn"}}, `rope_scaling: type "yarn" is not supported`},
+		"dynamic":         {map[string]any{"rope_parameters": map[string]any{"rope_type": "dynamic", "rope_theta": 1e6}}, `rope_parameters: type "dynamic" is not supported, only default, linear, llama3 and yarn are`},
+		"old longrope":    {map[string]any{"rope_scaling": map[string]any{"type": "longrope"}}, `rope_scaling: type "longrope" is not supported`},
+		"no factor":       {map[string]any{"rope_scaling": map[string]any{"type": "linear"}}, "rope_scaling: factor is missing"},
+		"small factor":    {map[string]any{"rope_scaling": map[string]any{"type": "yarn", "factor": 0.5}}, "rope_scaling: factor 0.5 is not at least 1"},
+		"llama3 bounds":   {map[string]any{"rope_scaling": map[string]any{"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 1}}, "want 0 < low_freq_factor 4 < high_freq_factor 1"},
+		"two scalings":    {map[string]any{"rope_scaling": map[string]any{"type": "linear", "factor": 2}, "rope_parameters": map[string]any{"rope_type": "linear", "factor": 3, "rope_theta": 1e6}}, "rope_scaling: differs from rope_parameters"},
+		"part of a head":  {map[string]any{"partial_rotary_factor": 0.5}, "partial_rotary_factor: 0.5 is not supported"},
 		"activation":      {map[string]any{"hidden_act": "gelu"}, `hidden_act: "gelu" is not supported`},
-		"sliding":         {map[string]any{"layer_types": []string{"sliding_attention", "", "", "", "", ""}}, `layer_types[0]: "sliding_attention" is not supported in a target`},
-		"old sliding":     {map[string]any{"layer_types": nil, "use_sliding_window": true, "sliding_window": 64, "max_window_layers": 2}, "sliding windows are not supported in a target"},
+		"sliding":         {map[string]any{"layer_types": []string{"sliding_attention", "full_attention", "full_attention", "full_attention", "full_attention", "full_attention"}}, "sliding_window: is missing or below 1"},
+		"old sliding":     {map[string]any{"layer_types": nil, "use_sliding_window": true, "sliding_window": -3, "max_window_layers": 2}, "sliding_window: is missing or below 1"},
 		"layer types":     {map[string]any{"layer_types": []string{"full_attention"}}, "layer_types: has 1 entries for 6 layers"},
 		"quantized":       {map[string]any{"quantization_config": map[string]any{"quant_method": "fp8"}}, "quantized weights are not supported"},
 		"text":            {map[string]any{"hidden_size": "128"}, "hidden_size: cannot be a JSON string"},
@@ -97,6 +111,47 @@ func TestBadTargets(t *testing.T) {
 				t.Errorf("error %v, want %q in it", err, c.want)
 			}
 		})
+	}
+}
+
+// Each family's reading of sliding windows.
+func TestWindows(t *testing.T) {
+	three := func(arch string, change map[string]any) string {
+		c := map[string]any{"architectures": []string{arch}, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 3,
+			"num_attention_heads": 2, "vocab_size": 9, "rope_theta": 100}
+		for k, v := range change {
+			c[k] = v
+		}
+		text, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for _, c := range []struct {
+		text string
+		want []int
+	}{
+		{three("Qwen3ForCausalLM", map[string]any{"sliding_window": 5}), nil},
+		{three("Qwen2ForCausalLM", map[string]any{"sliding_window": 5, "use_sliding_window": true}), nil},
+		{three("Qwen2ForCausalLM", map[string]any{"sliding_window": 5, "use_sliding_window": true, "max_window_layers": 1}), []int{0, 5, 5}},
+		{three("Qwen3ForCausalLM", map[string]any{"sliding_window": 5, "use_sliding_window": true, "layer_types": []string{FullAttention, SlidingAttention, FullAttention}}), []int{0, 5, 0}},
+		{three("LlamaForCausalLM", map[string]any{"sliding_window": 5}), nil},
+		{three("MistralForCausalLM", map[string]any{"sliding_window": 5}), []int{5, 5, 5}},
+		{three("MistralForCausalLM", map[string]any{"sliding_window": nil}), nil},
+		{three("MistralForCausalLM", nil), []int{4096, 4096, 4096}},
+	} {
+		var raw config
+		if err := json.Unmarshal([]byte(c.text), &raw); err != nil {
+			t.Fatal(err)
+		}
+		f, err := findFamily(&raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := f.read(&raw); err != nil || !reflect.DeepEqual(d.windows, c.want) {
+			t.Errorf("%s: windows %v, %v, want %v", c.text, d.windows, err, c.want)
+		}
 	}
 }
 

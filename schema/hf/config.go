@@ -28,13 +28,20 @@ type config struct {
 	RopeScaling     *rope           `json:"rope_scaling"`
 	RopeParameters  *rope           `json:"rope_parameters"`
 	UseSliding      bool            `json:"use_sliding_window"`
-	SlidingWindow   *int            `json:"sliding_window"`
+	SlidingWindow   nullable        `json:"sliding_window"`
 	MaxWindowLayers *int            `json:"max_window_layers"`
 	LayerTypes      []string        `json:"layer_types"`
 	DType           string          `json:"dtype"`
 	TorchDType      string          `json:"torch_dtype"`
 	EOS             tokenIDs        `json:"eos_token_id"`
 	Quantization    json.RawMessage `json:"quantization_config"`
+	MLPBias         bool            `json:"mlp_bias"`
+	PretrainingTP   *int            `json:"pretraining_tp"`
+	Partial         *float64        `json:"partial_rotary_factor"`
+	Experts         *int            `json:"num_experts"`
+	LocalExperts    *int            `json:"num_local_experts"`
+	RoutedExperts   *int            `json:"n_routed_experts"`
+	Text            json.RawMessage `json:"text_config"`
 
 	// Drafters only.
 	TargetHidden *int     `json:"target_hidden_size"`
@@ -49,10 +56,15 @@ type config struct {
 	} `json:"dflash_config"`
 }
 
-type rope struct {
-	Type    string   `json:"rope_type"`
-	OldType string   `json:"type"`
-	Theta   *float64 `json:"rope_theta"`
+// nullable tells an absent number from null.
+type nullable struct {
+	given bool
+	value *int
+}
+
+func (n *nullable) UnmarshalJSON(b []byte) error {
+	n.given = true
+	return json.Unmarshal(b, &n.value)
 }
 
 // tokenIDs is a token id or a list of them.
@@ -102,9 +114,15 @@ func line(text []byte, offset int64) int {
 	return n
 }
 
+// defaults are what a family means by absent keys.
+type defaults struct {
+	headDim, maxPositions int
+	theta                 float64 // 0: must be there
+}
+
 // geometry reads the sizes. A key whose absence would change the model silently is required; what the checkpoints' own
-// library fills in for the qwen3 model type is filled in alike (headDim is the family's default).
-func (c *config) geometry(headDim int) (Geometry, error) {
+// library fills in for the family is filled in alike.
+func (c *config) geometry(d defaults) (Geometry, error) {
 	var errs []error
 	need := func(key string, v *int) int {
 		if v == nil {
@@ -118,44 +136,17 @@ func (c *config) geometry(headDim int) (Geometry, error) {
 		Layers: need("num_hidden_layers", c.Layers), Heads: need("num_attention_heads", c.Heads),
 		VocabSize: need("vocab_size", c.Vocab), AttentionBias: c.AttentionBias,
 	}
-	g.KVHeads, g.HeadDim = or(c.KVHeads, g.Heads), or(c.HeadDim, headDim)
-	g.MaxPositions, g.RMSNormEps = or(c.MaxPositions, 32768), or(c.Eps, 1e-6)
+	g.KVHeads, g.HeadDim = or(c.KVHeads, g.Heads), or(c.HeadDim, d.headDim)
+	g.MaxPositions, g.RMSNormEps = or(c.MaxPositions, d.maxPositions), or(c.Eps, 1e-6)
 	if act := or(c.Act, "silu"); act != "silu" {
 		errs = append(errs, fmt.Errorf("hidden_act: %q is not supported, only silu is", act))
 	}
-	theta, err := c.rope()
-	g.RopeTheta = theta
+	var err error
+	g.RopeTheta, g.Scaling, err = c.positions(d.theta)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return g, err
 	}
 	return g, g.check()
-}
-
-// rope returns the base frequency from either spelling and refuses scaled positions.
-func (c *config) rope() (float64, error) {
-	for key, r := range map[string]*rope{"rope_scaling": c.RopeScaling, "rope_parameters": c.RopeParameters} {
-		if r == nil {
-			continue
-		}
-		for _, t := range []string{r.Type, r.OldType} {
-			if t != "" && t != "default" {
-				return 0, fmt.Errorf("%s: type %q is not supported, only default is", key, t)
-			}
-		}
-	}
-	var inner *float64
-	if c.RopeParameters != nil {
-		inner = c.RopeParameters.Theta
-	}
-	switch {
-	case c.RopeTheta == nil && inner == nil:
-		return 0, errors.New("rope_theta: is missing, and rope_parameters has none")
-	case inner == nil:
-		return *c.RopeTheta, nil
-	case c.RopeTheta != nil && *c.RopeTheta != *inner:
-		return 0, fmt.Errorf("rope_theta: is %g, but rope_parameters says %g", *c.RopeTheta, *inner)
-	}
-	return *inner, nil
 }
 
 func or[T any](p *T, def T) T {

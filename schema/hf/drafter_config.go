@@ -58,7 +58,7 @@ func (c DrafterConfig) LayerWindow(layer int) int {
 func (c DrafterConfig) Shapes() []Shape {
 	s := []Shape{{FC, []int{c.HiddenSize, len(c.Taps) * c.TargetHiddenSize}}, {HiddenNorm, []int{c.HiddenSize}}}
 	for i := range c.Layers {
-		s = append(s, qwen3Layer("", i, c.Geometry)...)
+		s = append(s, denseLayer("", i, c.Geometry, QNorm, KNorm)...)
 	}
 	return append(s, Shape{FinalNorm, []int{c.HiddenSize}})
 }
@@ -138,7 +138,7 @@ func ReadDrafterConfig(path string) (DrafterConfig, error) {
 }
 
 func (c *config) drafter() (DrafterConfig, error) {
-	g, err := c.geometry(qwen3HeadDim)
+	g, err := c.geometry(defaults{headDim: qwen3HeadDim, maxPositions: 32768})
 	errs := []error{err}
 	if c.DFlash == nil {
 		return DrafterConfig{}, errors.Join(append(errs, errors.New("dflash_config: is missing: not a DFlash drafter"))...)
@@ -169,7 +169,7 @@ func (c *config) drafter() (DrafterConfig, error) {
 		d.Window = or(c.Window, 0)
 		d.LayerTypes = layerTypes(g.Layers, d.Window)
 	case slices.Contains(c.LayerTypes, SlidingAttention):
-		d.Window = or(c.SlidingWindow, 0)
+		d.Window = or(c.SlidingWindow.value, 0)
 	}
 	return d, errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package hf
 
 import (
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,8 +12,11 @@ import (
 	"penstock/schema/safetensors"
 )
 
-// codeFile is the model code that transformers runs from a drafter directory.
+// codeFile is the model code that transformers runs from a drafter directory; modelCode is ours.
 const codeFile = "dflash.py"
+
+//go:embed dflash.py
+var modelCode []byte
 
 // Source returns a drafter tensor's values, row-major, by its name.
 type Source func(name string) ([]float32, error)
@@ -20,15 +24,14 @@ type Source func(name string) ([]float32, error)
 // Export is how WriteDrafter writes.
 type Export struct {
 	DType safetensors.DType // BF16 if empty; F32 keeps the masters exactly
-	Code  string            // path of a dflash.py to put beside the weights; empty for none
+	Code  string            // path of another dflash.py to put beside the weights; empty for ours
 }
 
-// WriteDrafter writes a drafter directory that vLLM and SGLang load: model.safetensors and config.json, with the keys
-// that they and transformers read in both spellings. get is asked for each name of cfg.Shapes once.
+// WriteDrafter writes a drafter directory that vLLM, SGLang and transformers load: model.safetensors, config.json with the
+// keys that they read in both spellings, and dflash.py. get is asked for each name of cfg.Shapes once.
 //
 // The directory appears whole under its name or not at all. A directory that is there already is replaced only if it holds
-// nothing but an earlier export. The key auto_map is written only with Export.Code: without the file that it names,
-// transformers would refuse the directory.
+// nothing but an earlier export. What the servers cannot serve is refused.
 func WriteDrafter(dir string, cfg DrafterConfig, get Source, x Export) error {
 	err := checkReplaceable(dir)
 	if err == nil {
@@ -51,7 +54,7 @@ func FillDrafter(dir string, cfg DrafterConfig, get Source, x Export) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	files := map[string][]byte{}
+	files := map[string][]byte{codeFile: modelCode}
 	text, err := json.MarshalIndent(x.config(cfg), "", "  ")
 	if err != nil {
 		return err

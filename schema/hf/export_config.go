@@ -5,7 +5,7 @@ import "penstock/schema/safetensors"
 // exported is the config.json of a drafter directory. Where readers differ in spelling or place, both are written.
 type exported struct {
 	Architectures    []string          `json:"architectures"`
-	AutoMap          map[string]string `json:"auto_map,omitempty"`
+	AutoMap          map[string]string `json:"auto_map"`
 	ModelType        string            `json:"model_type"`
 	BlockSize        int               `json:"block_size"`
 	DFlash           exportedDFlash    `json:"dflash_config"`
@@ -20,8 +20,8 @@ type exported struct {
 	TargetLayers     int               `json:"num_target_layers"`
 	MaxPositions     int               `json:"max_position_embeddings"`
 	RopeTheta        float64           `json:"rope_theta"`
-	RopeScaling      *struct{}         `json:"rope_scaling"` // null: positions are not scaled
-	RopeParameters   exportedRope      `json:"rope_parameters"`
+	RopeScaling      map[string]any    `json:"rope_scaling"` // null: positions are not scaled
+	RopeParameters   map[string]any    `json:"rope_parameters"`
 	Eps              float64           `json:"rms_norm_eps"`
 	Act              string            `json:"hidden_act"`
 	AttentionBias    bool              `json:"attention_bias"`
@@ -41,18 +41,13 @@ type exportedDFlash struct {
 	Taps      []int `json:"target_layer_ids"`
 }
 
-type exportedRope struct {
-	Theta float64 `json:"rope_theta"`
-	Type  string  `json:"rope_type"`
-}
-
 func (x Export) config(c DrafterConfig) exported {
 	e := exported{
-		Architectures: []string{"DFlashDraftModel"}, ModelType: "qwen3", BlockSize: c.BlockSize,
+		Architectures: []string{"DFlashDraftModel"}, AutoMap: map[string]string{"AutoModel": "dflash.DFlashDraftModel"}, ModelType: "qwen3", BlockSize: c.BlockSize,
 		DFlash: exportedDFlash{c.BlockSize, c.MaskTokenID, c.Taps},
 		Hidden: c.HiddenSize, TargetHidden: c.TargetHiddenSize, Intermediate: c.IntermediateSize, Layers: c.Layers,
 		Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, LayerTypes: c.LayerTypes, TargetLayers: c.TargetLayers,
-		MaxPositions: c.MaxPositions, RopeTheta: c.RopeTheta, RopeParameters: exportedRope{c.RopeTheta, "default"},
+		MaxPositions: c.MaxPositions, RopeTheta: c.RopeTheta, RopeParameters: c.Scaling.keys(c.RopeTheta),
 		Eps: c.RMSNormEps, Act: "silu", AttentionBias: c.AttentionBias, Vocab: c.VocabSize,
 		DType: "bfloat16", MaxWindowLayers: c.Layers,
 	}
@@ -60,8 +55,9 @@ func (x Export) config(c DrafterConfig) exported {
 		e.DType = "float32"
 	}
 	e.TorchDType = e.DType
-	if x.Code != "" {
-		e.AutoMap = map[string]string{"AutoModel": "dflash.DFlashDraftModel"}
+	if c.Scaling.Kind != "" {
+		e.RopeScaling = c.Scaling.keys(c.RopeTheta)
+		delete(e.RopeScaling, "rope_theta")
 	}
 	for i := range c.LayerTypes {
 		if w := c.LayerWindow(i); w > 0 { // readers drop sliding_window unless use_sliding_window is set

@@ -9,7 +9,11 @@ import (
 
 // A configuration that passes describes tensors of sane sizes.
 func FuzzConfig(f *testing.F) {
-	for _, path := range []string{filepath.Join(demoTarget, ConfigFile), filepath.Join(demoGolden, "drafter_config.json")} {
+	paths, err := filepath.Glob(filepath.Join(filepath.Dir(demoTarget), "*", ConfigFile))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, path := range append(paths, filepath.Join(demoGolden, "drafter_config.json")) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			f.Fatal(err)
@@ -23,8 +27,8 @@ func FuzzConfig(f *testing.F) {
 		}
 		var shapes []Shape
 		if fam, err := findFamily(&c); err == nil {
-			if g, err := fam.read(&c); err == nil {
-				shapes = fam.tensors(g)
+			if d, err := fam.read(&c); err == nil {
+				shapes = fam.tensors(d.Geometry)
 			}
 		}
 		if d, err := c.drafter(); err == nil && d.Validate() == nil {

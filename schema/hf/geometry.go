@@ -17,7 +17,8 @@ type Geometry struct {
 	MaxPositions     int
 	RMSNormEps       float64
 	RopeTheta        float64
-	AttentionBias    bool // q, k, v and o have bias vectors
+	Scaling          RopeScaling
+	AttentionBias    bool // attention_bias: q, k, v and o have bias vectors; a family may have some of them without it
 }
 
 // QSize returns the columns of the queries of one token.

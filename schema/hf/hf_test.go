@@ -138,12 +138,8 @@ func TestExportLayout(t *testing.T) {
 	cfg := src.DrafterConfig
 	cfg.Window, cfg.LayerTypes = 512, layerTypes(cfg.Layers, 512)
 	dir := t.TempDir()
-	code := filepath.Join(dir, "code.py")
-	if err := os.WriteFile(code, []byte("# model"), 0o644); err != nil {
-		t.Fatal(err)
-	}
 	out := filepath.Join(dir, "drafter")
-	if err := WriteDrafter(out, cfg, src.Float32, Export{Code: code}); err != nil {
+	if err := WriteDrafter(out, cfg, src.Float32, Export{}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(out, "config.json"))
@@ -196,6 +192,49 @@ func TestExportLayout(t *testing.T) {
 	defer d.Close()
 	if d.LayerWindow(0) != 512 || d.LayerWindow(1) != 0 {
 		t.Errorf("windows %d, %d", d.LayerWindow(0), d.LayerWindow(1))
+	}
+}
+
+// A drafter takes its target's rotary scaling along, through an export in both spellings and back.
+func TestExportScaledPositions(t *testing.T) {
+	for _, name := range []string{"qwen3-random", "qwen2-random", "llama3-random", "mistral-random"} {
+		target, err := OpenTarget(filepath.Join(filepath.Dir(demoTarget), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer target.Close()
+		cfg := NewDrafterConfig(target, 2, 5, 16, target.VocabSize-1, []int{0, 2})
+		out := filepath.Join(t.TempDir(), "drafter")
+		zero := func(name string) ([]float32, error) {
+			for _, s := range cfg.Shapes() {
+				if s.Name == name {
+					n := 1
+					for _, d := range s.Dims {
+						n *= d
+					}
+					return make([]float32, n), nil
+				}
+			}
+			return nil, fmt.Errorf("no %s", name)
+		}
+		if err := WriteDrafter(out, cfg, zero, Export{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, drop := range []string{"", "rope_scaling", "rope_parameters"} {
+			dir := t.TempDir()
+			change := map[string]any{drop: nil}
+			if drop == "rope_parameters" && cfg.Scaling.Kind == "" {
+				change["rope_scaling"] = nil
+			}
+			edited(t, filepath.Join(out, ConfigFile), dir, ConfigFile, change)
+			got, err := ReadDrafterConfig(filepath.Join(dir, ConfigFile))
+			if err != nil || !reflect.DeepEqual(got, cfg) {
+				t.Errorf("%s without %q: %+v, %v, want %+v", name, drop, got, err, cfg)
+			}
+		}
+		if code, err := os.ReadFile(filepath.Join(out, codeFile)); err != nil || !strings.Contains(string(code), "class DFlashDraftModel(") {
+			t.Errorf("%s: %v", codeFile, err)
+		}
 	}
 }
 

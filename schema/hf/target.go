@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"penstock/schema/safetensors"
 )
@@ -17,6 +18,7 @@ type Target struct {
 	DType         string // as config.json names it: bfloat16, float16, float32; empty if it does not
 	TieEmbeddings bool   // the head is the embedding
 	EOS           []int  // end-of-sequence ids, of generation_config.json if it names any
+	Windows       []int  // sliding window of each layer, 0 for full attention; nil if no layer has one
 
 	weights weights
 }
@@ -33,14 +35,15 @@ func OpenTarget(dir string) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	g, err := f.read(&c)
+	d, err := f.read(&c)
+	g := d.Geometry
 	if len(c.Quantization) > 0 && string(c.Quantization) != "null" {
 		err = errors.Join(err, errors.New("quantization_config: quantized weights are not supported"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	t := &Target{Geometry: g, Dir: dir, Architecture: f.architecture, DType: c.DType, TieEmbeddings: or(c.Tie, false)}
+	t := &Target{Geometry: g, Dir: dir, Architecture: f.architecture, DType: c.DType, TieEmbeddings: or(c.Tie, false), Windows: d.windows}
 	if t.DType == "" {
 		t.DType = c.TorchDType
 	}
@@ -52,7 +55,7 @@ func OpenTarget(dir string) (*Target, error) {
 		return nil, fmt.Errorf("target %s: %w", dir, err)
 	}
 	t.weights = w
-	if err := checkShapes(w, t.Shapes()); err != nil {
+	if err := errors.Join(checkShapes(w, t.Shapes()), t.checkUnread()); err != nil {
 		return nil, errors.Join(fmt.Errorf("target %s: the weights do not fit config.json: %w", dir, err), w.Close())
 	}
 	return t, nil
@@ -91,6 +94,29 @@ func (t *Target) Shapes() []Shape {
 		s = append(s, Shape{Head, []int{t.VocabSize, t.HiddenSize}})
 	}
 	return s
+}
+
+// checkUnread refuses tensors of layers that the forward does not read: it would leave them out without a word.
+func (t *Target) checkUnread() error {
+	known := map[string]bool{}
+	for _, s := range t.Shapes() {
+		known[s.Name] = true
+	}
+	p := problems{}
+	for _, n := range t.weights.Names() {
+		if strings.HasPrefix(n, "model.layers.") && !known[n] && !strings.HasSuffix(n, ".rotary_emb.inv_freq") {
+			p.add(fmt.Errorf("tensor %q is not part of a %s as config.json describes it", n, t.Architecture))
+		}
+	}
+	return p.join()
+}
+
+// LayerWindow returns the sliding window of a layer, 0 for full attention.
+func (t *Target) LayerWindow(layer int) int {
+	if t.Windows == nil {
+		return 0
+	}
+	return t.Windows[layer]
 }
 
 // Tensor returns a tensor by its name in the checkpoint.

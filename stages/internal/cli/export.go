@@ -17,7 +17,7 @@ func newExport(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Write a checkpoint's drafter as a directory that vLLM, SGLang and transformers load",
-		Long: "export writes config.json and model.safetensors of a checkpoint's drafter. Without --checkpoint it takes the latest whole\n" +
+		Long: "export writes config.json, model.safetensors and dflash.py of a checkpoint's drafter. Without --checkpoint it takes the latest whole\n" +
 			"one of the newest run, or of --run DIR.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,7 +38,7 @@ func newExport(s streams) *cobra.Command {
 	fs.StringVar(&from, "checkpoint", "", "checkpoint `DIR`")
 	fs.StringVar(&out, "out", "", "`DIR` to write")
 	fs.StringVar(&dtype, "dtype", string(safetensors.BF16), "type of the weights: BF16 or F32")
-	fs.StringVar(&code, "code", "", "`FILE` dflash.py to put beside the weights, for transformers")
+	fs.StringVar(&code, "code", "", "`FILE` to put beside the weights as dflash.py instead of the one that comes with penstock")
 	must(cmd, "out")
 	return cmd
 }

@@ -1,6 +1,6 @@
 // Package model is the arithmetic of training, written once against kernels.Device:
 //
-//   - Target: the frozen decoder (Qwen3). Forward captures the tapped layers of packed documents; Session decodes with a
+//   - Target: the frozen decoder of any family that package hf reads. Forward captures the tapped layers of packed documents; Session decodes with a
 //     key and value cache.
 //   - Drafter: the DFlash drafter. Step runs forward, loss and backward on one Batch and adds to the gradients;
 //     Optimizer turns a window's sum into a step; DraftSession proposes blocks.

@@ -61,6 +61,12 @@ func InitFromTarget(t *hf.Target, cfg hf.DrafterConfig) (Source, error) {
 	}
 	file := Files(t)
 	from := min(cfg.Taps[len(cfg.Taps)-1]+1, t.Layers-1)
+	has := map[hf.Part]bool{} // what that layer has
+	for _, s := range t.Shapes() {
+		if name, ok := strings.CutPrefix(s.Name, "model."+hf.LayerName(from, "")); ok {
+			has[hf.Part(name)] = true
+		}
+	}
 	read := func(part hf.Part, dims []int) ([]float32, error) {
 		return file(hf.Shape{Name: "model." + hf.LayerName(from, part), Dims: dims})
 	}
@@ -88,8 +94,19 @@ func InitFromTarget(t *hf.Target, cfg hf.DrafterConfig) (Source, error) {
 			}
 			return w, nil
 		}
+		if !has[part] {
+			return neutral(part, s.Dims), nil
+		}
 		return read(part, s.Dims)
 	}, nil
+}
+
+// neutral is a part that the target does not have: a norm of ones or a bias of zeros.
+func neutral(part hf.Part, dims []int) []float32 {
+	if part == hf.QNorm || part == hf.KNorm {
+		return ones(dims)
+	}
+	return make([]float32, dims[0])
 }
 
 // lastTap is the fc [H, K·H] that passes the last tap on: [0 | … | 0 | I].

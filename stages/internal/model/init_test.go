@@ -119,3 +119,30 @@ func TestInitFromTarget(t *testing.T) {
 		t.Error("layers of another shape were accepted")
 	}
 }
+
+// TestInitFromEveryFamily: what a target's layers lack, norms on heads or biases, starts neutral.
+func TestInitFromEveryFamily(t *testing.T) {
+	for _, name := range []string{"qwen3", "qwen2", "llama3", "llama3-tied", "mistral"} {
+		target, err := hf.OpenTarget("../../../deploy/demo/models/" + name + "-random")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer target.Close()
+		cfg := hf.NewDrafterConfig(target, 2, 4, 0, 1, []int{0, 2})
+		from, err := InitFromTarget(target, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range cfg.Shapes() {
+			v, err := from(s)
+			rows, cols := matrix(s.Dims)
+			if err != nil || len(v) != rows*cols {
+				t.Errorf("%s: %s: %d values of %v, %v", name, s.Name, len(v), s.Dims, err)
+			}
+		}
+		norm, _ := from(hf.Shape{Name: hf.LayerName(1, hf.QNorm), Dims: []int{target.HeadDim}})
+		if one := norm[0] == 1; one == (name == "qwen3") {
+			t.Errorf("%s: head norm starts with %v", name, norm[0])
+		}
+	}
+}

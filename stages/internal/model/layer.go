@@ -36,7 +36,7 @@ type decoder struct {
 }
 
 func newDecoder(dev kernels.Device, g hf.Geometry) decoder {
-	return decoder{dev: dev, arena: kernels.NewArena(dev), geo: g, rope: kernels.NewRope(g.HeadDim, g.RopeTheta)}
+	return decoder{dev: dev, arena: kernels.NewArena(dev), geo: g, rope: newRope(g)}
 }
 
 func (d *decoder) heads(window int) kernels.Heads {

@@ -58,13 +58,13 @@ func (s *Session) Append(ids []int32) (hidden, taken kernels.Tensor, err error) 
 	for i := range pos {
 		pos[i] = int32(lo + i)
 	}
-	p := pass{pos: m.dev.Index(pos), heads: m.heads(0), segs: []kernels.Segment{{Q0: 0, Q1: int32(len(ids)), K0: 0, K1: int32(hi)}}}
+	p := pass{pos: m.dev.Index(pos), segs: []kernels.Segment{{Q0: 0, Q1: int32(len(ids)), K0: 0, K1: int32(hi)}}}
 	x := m.embed(ids)
 	taken = s.taken.RowRange(lo, hi)
 	for i, l := range m.layers {
 		mark := m.arena.Mark()
 		c := s.layer[i]
-		m.layer(l, x, cache{k: c.k.RowRange(0, hi), v: c.v.RowRange(0, hi), newK: c.k.RowRange(lo, hi), newV: c.v.RowRange(lo, hi)}, p)
+		m.layer(l, x, cache{k: c.k.RowRange(0, hi), v: c.v.RowRange(0, hi), newK: c.k.RowRange(lo, hi), newV: c.v.RowRange(lo, hi)}, p, m.windows[i])
 		m.arena.Release(mark)
 		if at := slices.Index(s.taps, i); at >= 0 {
 			m.dev.CopyCols(taken, at*m.geo.HiddenSize, x)

@@ -18,8 +18,9 @@ type Vocabulary struct{ Embedding, Head kernels.Tensor }
 type Target struct {
 	decoder
 	Vocabulary
-	layers []layer
-	norm   kernels.Tensor
+	layers  []layer
+	windows []int // of each layer, 0 for full attention
+	norm    kernels.Tensor
 }
 
 // LoadTarget uploads the first n layers of t; Session needs all t.Layers of them.
@@ -36,6 +37,7 @@ func NewTarget(dev kernels.Device, t *hf.Target, n int, from Source) (*Target, e
 	up := newUploader(dev, t.Shapes(), from)
 	m.Vocabulary = up.vocabulary(t.TieEmbeddings)
 	for i := range n {
+		m.windows = append(m.windows, t.LayerWindow(i))
 		m.layers = append(m.layers, newLayer(func(p hf.Part) kernels.Tensor { return up.tensor("model." + hf.LayerName(i, p)) }))
 	}
 	m.norm = up.tensor("model." + hf.FinalNorm)
@@ -65,7 +67,7 @@ func (m *Target) Forward(ids, offsets []int32, taps []int, out kernels.Tensor) e
 		return nil
 	}
 	m.arena.Reset()
-	p := pass{pos: m.dev.Index(positions(offsets)), heads: m.heads(0)}
+	p := pass{pos: m.dev.Index(positions(offsets))}
 	for i := range len(offsets) - 1 {
 		lo, hi := offsets[i], offsets[i+1]
 		p.segs = append(p.segs, kernels.Segment{Q0: lo, Q1: hi, K0: lo, K1: hi})
@@ -74,7 +76,7 @@ func (m *Target) Forward(ids, offsets []int32, taps []int, out kernels.Tensor) e
 	for i, l := range m.layers[:taps[len(taps)-1]+1] {
 		mark := m.arena.Mark()
 		k, v := m.arena.Get(x.Rows, m.geo.KVSize()), m.arena.Get(x.Rows, m.geo.KVSize())
-		m.layer(l, x, cache{k: k, v: v, newK: k, newV: v}, p)
+		m.layer(l, x, cache{k: k, v: v, newK: k, newV: v}, p, m.windows[i])
 		m.arena.Release(mark)
 		if at := slices.Index(taps, i); at >= 0 {
 			m.dev.Copy(out.RowRange(at*x.Rows, (at+1)*x.Rows), x)
@@ -92,9 +94,8 @@ func Concat(dev kernels.Device, rows, planes kernels.Tensor) {
 
 // pass is what all layers of one call share.
 type pass struct {
-	pos   kernels.Index
-	segs  []kernels.Segment
-	heads kernels.Heads
+	pos  kernels.Index
+	segs []kernels.Segment
 }
 
 // cache is one layer's keys and values: all that the queries may see, and the rows of the new tokens among them.
@@ -106,8 +107,8 @@ func (m *Target) embed(ids []int32) kernels.Tensor {
 	return x
 }
 
-// layer runs one layer on x [T, H] in place.
-func (m *Target) layer(l layer, x kernels.Tensor, c cache, p pass) {
+// layer runs one layer on x [T, H] in place; window is its sliding window or 0.
+func (m *Target) layer(l layer, x kernels.Tensor, c cache, p pass, window int) {
 	u := m.normed(x, l.inputNorm, kernels.Tensor{})
 	q, o := m.arena.Get(x.Rows, m.geo.QSize()), m.arena.Get(x.Rows, m.geo.QSize())
 	m.linear(q, u, l.q, l.qBias)
@@ -115,7 +116,7 @@ func (m *Target) layer(l layer, x kernels.Tensor, c cache, p pass) {
 	m.linear(c.newV, u, l.v, l.vBias)
 	m.dev.HeadNormRope(q, q, l.qNorm, kernels.Tensor{}, m.geo.Heads, p.pos, m.rope, m.eps())
 	m.dev.HeadNormRope(c.newK, c.newK, l.kNorm, kernels.Tensor{}, m.geo.KVHeads, p.pos, m.rope, m.eps())
-	m.dev.CausalAttention(o, q, c.k, c.v, p.segs, p.heads)
+	m.dev.CausalAttention(o, q, c.k, c.v, p.segs, m.heads(window))
 	m.residual(x, o, l.o, l.oBias)
 
 	rows := min(x.Rows, mlpRows)
