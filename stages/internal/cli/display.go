@@ -26,8 +26,12 @@ const (
 )
 
 func newDisplay(w io.Writer) *display {
+	return &display{w: w, tty: isTerminal(w)}
+}
+
+func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return &display{w: w, tty: ok && term.IsTerminal(int(f.Fd()))}
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // every says how often show is worth calling.

@@ -33,6 +33,7 @@ func newUp(s streams) *cobra.Command {
 		},
 	}
 	f.Register(cmd.Flags())
+	cmd.Flags().Lookup("run").Usage = "run `DIR`, new or to go on with (default: a new one under " + rundir.Root + "/)"
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the summary as JSON on standard output, progress on standard error")
 	return cmd
 }

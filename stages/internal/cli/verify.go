@@ -17,8 +17,9 @@ func newVerify(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify --target DIR --golden DIR",
 		Short: "Check tokenizer, target, drafter and optimizer against golden vectors",
-		Long:  "verify makes every check that the golden folder's files allow, and fails if one of them does.",
-		Args:  cobra.NoArgs,
+		Long: "verify makes every check that the golden folder's files allow, and fails if one of them does. It prints a table on a\n" +
+			"terminal and JSON elsewhere.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dev, err := backend.Open(device)
 			if err != nil {
@@ -28,7 +29,7 @@ func newVerify(s streams) *cobra.Command {
 			if err = errors.Join(err, dev.Close()); err != nil {
 				return err
 			}
-			if asJSON {
+			if asJSON || !isTerminal(s.out) {
 				err = printJSON(s.out, report)
 			} else {
 				_, err = fmt.Fprint(s.out, report)
@@ -50,7 +51,7 @@ func newVerify(s streams) *cobra.Command {
 	fs.StringVar(&o.GoldenDir, "golden", "", "golden `DIR`")
 	fs.StringVar(&device, "device", "cpu", "cpu, or cuda[:N]")
 	fs.IntVar(&o.Decode, "decode", 0, "at most so many decoded prompts; 0: all")
-	fs.BoolVar(&asJSON, "json", false, "print JSON")
+	fs.BoolVar(&asJSON, "json", false, "print JSON on a terminal too")
 	must(cmd, "target", "golden")
 	return cmd
 }
