@@ -70,7 +70,7 @@ func TestScripts(t *testing.T) {
 			return os.WriteFile(filepath.Join(env.WorkDir, "test.yaml"), []byte(config), 0o644)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"await": await, "kill9": kill9,
+			"await": await, "awaiturl": awaitURL, "kill9": kill9,
 		},
 	})
 }
@@ -79,6 +79,20 @@ func TestScripts(t *testing.T) {
 func await(ts *testscript.TestScript, neg bool, args []string) {
 	poll(ts, fmt.Sprint(args), func() bool {
 		return ts.Exec(args[1], args[2:]...) == nil && strings.Contains(ts.ReadFile("stdout"), args[0])
+	})
+}
+
+// awaiturl waits for a run's broker and sets URL to its address.
+func awaitURL(ts *testscript.TestScript, neg bool, args []string) {
+	poll(ts, "the broker of "+args[0], func() bool {
+		dir, err := rundir.Open(ts.MkAbs(args[0]))
+		if err != nil {
+			return false
+		}
+		url, err := dir.URL()
+		ts.Check(err)
+		ts.Setenv("URL", url)
+		return url != ""
 	})
 }
 
