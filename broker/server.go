@@ -124,6 +124,21 @@ func (s *Server) start(ctx context.Context, opts *server.Options) error {
 // URL is what a client dials.
 func (s *Server) URL() string { return s.ns.ClientURL() }
 
+// Stored returns how many messages each stream holds. It is empty while the server starts or stops.
+func (s *Server) Stored() map[string]uint64 {
+	out := map[string]uint64{}
+	z, err := s.ns.Jsz(&server.JSzOptions{Accounts: true, Streams: true})
+	if err != nil {
+		return out
+	}
+	for _, a := range z.AccountDetails {
+		for _, stream := range a.Streams {
+			out[stream.Name] = stream.State.Msgs
+		}
+	}
+	return out
+}
+
 // Close stops the server and waits until its store is on disk.
 func (s *Server) Close() {
 	if s.ns != nil {

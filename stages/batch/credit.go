@@ -74,11 +74,12 @@ func (b *builder) balance(ctx context.Context, published []*atomic.Uint32) error
 				}
 			}
 			n := published[i].Load()
-			err := b.w.Conn.Board().Put(ctx, "bucket."+bucket.Name, schema.BucketState{
+			state := schema.BucketState{
 				Bucket: bucket.Name, Credit: uint32(limit), Floor: uint32(bounds[i].Floor), Ceiling: uint32(bounds[i].Ceiling),
 				Published: n, Remaining: uint32(bucket.Batches) - min(uint32(bucket.Batches), n),
-			})
-			if err != nil {
+			}
+			b.w.Metrics.Bucket(state, credits[i].Open, credits[i].Queued)
+			if err := b.w.Conn.Board().Put(ctx, "bucket."+bucket.Name, state); err != nil {
 				return quiet(ctx, err)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -11,6 +12,7 @@ import (
 	"penstock/broker/policy"
 	"penstock/schema"
 	"penstock/stages/internal/account"
+	"penstock/stages/internal/telemetry"
 )
 
 // publish runs one synchronous publisher a bucket, in plan order, until the run is complete.
@@ -60,7 +62,11 @@ func (b *builder) publishBucket(ctx context.Context, bucket string, published *a
 				continue
 			}
 			r := b.root(p)
-			if err := b.pub.Publish(ctx, bucket, r, rootID(r.Batch)); err != nil {
+			of := telemetry.Of{Batch: r.Batch, Tokens: r.Tokens, Subject: broker.Fwd.Subject(bucket), Operation: "send"}
+			traced, build := b.w.Trace.Start(ctx, telemetry.Build, time.Now(), of)
+			err := b.pub.Publish(traced, bucket, r, rootID(r.Batch))
+			build.End(err)
+			if err != nil {
 				return fmt.Errorf("root of batch %d: %w", p.Index, err)
 			}
 			published.Add(1)

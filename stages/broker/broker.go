@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	nats "penstock/broker"
+	"penstock/stages/internal/observe"
 	"penstock/stages/internal/runtime"
 )
 
@@ -19,6 +20,15 @@ func Run(ctx context.Context, env *runtime.Env) error {
 	if b.URL != "" {
 		return runtime.Permanent(fmt.Errorf("the configuration names an external NATS server, %s: no broker is needed", b.URL))
 	}
+	obs, err := observe.Open(ctx, env)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := obs.Close(ctx); cerr != nil {
+			env.Log.Warn("metrics", "err", cerr)
+		}
+	}()
 	if b.Port == 0 {
 		b.Port = formerPort(env, b.Host)
 	}
@@ -30,6 +40,7 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		return err
 	}
 	defer s.Close()
+	obs.Metrics.WatchStreams(env.Run.Name(), s.Stored)
 	env.Log.Info("ready", "url", s.URL())
 	if err := s.Wait(ctx); err != nil {
 		return err

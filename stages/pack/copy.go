@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"penstock/broker/policy"
 	"penstock/kernels"
 	"penstock/kernels/mem"
 	"penstock/schema"
 	"penstock/stages/internal/model"
+	"penstock/stages/internal/telemetry"
 	"penstock/stages/internal/worker"
 )
 
@@ -25,8 +27,14 @@ type badFeatures struct{ reason string }
 
 func (b *badFeatures) Error() string { return "bad features: " + b.reason }
 
+// packed is a batch in an own slot, to be published in its trace.
+type packed struct {
+	schema.Hop
+	trace context.Context
+}
+
 // pack copies the captures of a hop into an own slot, tests the copy, and returns the hop to publish.
-func (s *session) pack(ctx context.Context, h worker.Hop) (schema.Hop, error) {
+func (s *session) pack(ctx context.Context, h worker.Hop) (packed, error) {
 	r := h.Record
 	var void bool
 	var reserve policy.Reserve
@@ -35,20 +43,33 @@ func (s *session) pack(ctx context.Context, h worker.Hop) (schema.Hop, error) {
 		reserve = s.run.Reserve(l, s.w.Config.Deterministic)
 	})
 	if void {
-		return r, errVoid
+		return packed{}, errVoid
 	}
 	if err := s.run.Check(r, s.width); err != nil {
-		return r, &badFeatures{err.Error()}
+		return packed{}, &badFeatures{err.Error()}
 	}
 	use, ok := s.pool.Take(r.Batch, r.Root, func(free int) bool { return reserve.Admit(r.Window, r.Index, free) })
 	if !ok {
-		return r, errNoRoom
+		return packed{}, errNoRoom
 	}
-	out, err := s.copy(ctx, use, r)
+	of := worker.SpanOfHop(h)
+	of.Slot = &use.Ref
+	traced := s.w.Trace.Continue(ctx, h.Header)
+	s.w.Trace.Queued(traced, of, time.Unix(0, r.Sent), telemetry.Wait{Name: telemetry.SlotWait, Since: s.noSlot})
+	traced, end := s.w.Timed(traced, telemetry.Pack, of)
+	out, err := s.copy(traced, use, r)
+	end(voidIsNoError(err))
 	if err != nil {
 		s.pool.Release(use.Ref)
 	}
-	return out, err
+	return packed{out, traced}, err
+}
+
+func voidIsNoError(err error) error {
+	if errors.Is(err, errVoid) {
+		return nil
+	}
+	return err
 }
 
 // copy puts the planes of the target's slot side by side in an own slot. What it copied counts only if the target's slot
@@ -60,11 +81,13 @@ func (s *session) copy(ctx context.Context, use worker.Use, r schema.Hop) (schem
 		return schema.Hop{}, err
 	}
 	var seen kernels.FeatureCheck
+	_, copied := s.w.Timed(ctx, telemetry.Copy, telemetry.Of{Batch: r.Batch, Tokens: r.Tokens, Slot: &use.Ref})
 	err = s.views.Read(ctx, r.SlotRef, taps*rows, s.width/taps, func(planes kernels.Tensor) error {
 		seen = s.dev.CheckFeatures(planes)
 		model.Concat(s.dev, dst, planes)
 		return s.dev.Sync()
 	})
+	copied(err)
 	switch {
 	case errors.Is(err, worker.ErrGone):
 		return schema.Hop{}, errVoid

@@ -4,6 +4,7 @@ package pack
 
 import (
 	"context"
+	"time"
 
 	"penstock/broker"
 	"penstock/kernels"
@@ -57,4 +58,5 @@ type session struct {
 	pub    *broker.Publisher[schema.Hop]
 	park   *worker.Park
 	settle *worker.Settler
+	noSlot time.Time // since when the parked hops wait for a slot; zero: they do not
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -11,6 +12,7 @@ import (
 	"penstock/broker/policy"
 	"penstock/schema"
 	"penstock/stages/internal/account"
+	"penstock/stages/internal/telemetry"
 	"penstock/stages/internal/worker"
 )
 
@@ -53,12 +55,17 @@ func (s *session) work(ctx context.Context) error {
 				return err
 			}
 			s.w.Book.Enter(account.NoInput)
+			s.noSlot = time.Time{}
 			continue
 		}
 		if s.park.Len() > 0 {
 			s.w.Book.Enter(account.NoSlot)
+			if s.noSlot.IsZero() {
+				s.noSlot = time.Now()
+			}
 		} else {
 			s.w.Book.Enter(account.NoInput)
+			s.noSlot = time.Time{}
 		}
 		select {
 		case <-s.park.Came():
@@ -111,9 +118,9 @@ func (s *session) handle(ctx context.Context, h worker.Hop) error {
 }
 
 // publish hands the packed batch on. The message id names this use of the slot.
-func (s *session) publish(ctx context.Context, out schema.Hop) error {
+func (s *session) publish(ctx context.Context, out packed) error {
 	out.Sent = s.w.Now()
-	if err := s.pub.Publish(ctx, out.Bucket, out, worker.HopID(out.SlotRef)); err != nil {
+	if err := s.pub.Publish(telemetry.Carry(ctx, out.trace), out.Bucket, out.Hop, worker.HopID(out.SlotRef)); err != nil {
 		return fmt.Errorf("hand on batch %d: %w", out.Index, err)
 	}
 	s.w.Status.Batches.Add(1)

@@ -11,6 +11,7 @@ import (
 	"penstock/schema"
 	"penstock/stages/internal/account"
 	"penstock/stages/internal/plan"
+	"penstock/stages/internal/telemetry"
 	"penstock/stages/internal/worker"
 )
 
@@ -29,6 +30,7 @@ func (s *session) pullAndForward(ctx context.Context) error {
 	}
 	defer heads.close(context.WithoutCancel(ctx))
 	s.w.Status.Running()
+	var noSlot time.Time // since when the next root waits for a slot
 	for idle := minIdle; ; {
 		gen, next := s.w.Ledger.Front()
 		if gen == s.gen && int(next) >= s.run.Plan.Windows() {
@@ -36,6 +38,7 @@ func (s *session) pullAndForward(ctx context.Context) error {
 		}
 		if s.pool.Free() == 0 {
 			s.w.Book.Enter(account.NoSlot)
+			noSlot = time.Now()
 			if err := s.pool.WaitFree(ctx); err != nil {
 				return err
 			}
@@ -45,6 +48,7 @@ func (s *session) pullAndForward(ctx context.Context) error {
 		d, err := heads.pull(ctx, next, s.mayTake(idle == maxIdle))
 		if errors.Is(err, broker.ErrEmpty) {
 			s.w.Book.Enter(account.NoInput)
+			noSlot = time.Time{}
 			if err := worker.WaitEither(ctx, changed, idle); err != nil {
 				return err
 			}
@@ -55,9 +59,11 @@ func (s *session) pullAndForward(ctx context.Context) error {
 			return err
 		}
 		idle = minIdle
-		if err := s.take(ctx, d); err != nil {
+		waits := []telemetry.Wait{{Name: telemetry.CreditWait, Since: heads.held}, {Name: telemetry.SlotWait, Since: noSlot}}
+		if err := s.take(ctx, d, waits); err != nil {
 			return err
 		}
+		noSlot = time.Time{}
 	}
 }
 
@@ -70,8 +76,8 @@ func (s *session) mayTake(all bool) func(policy.Head) bool {
 	return func(h policy.Head) bool { return all || reserve.Admit(h.Window, h.Index, free) }
 }
 
-// take works on a root, or settles it if it may not be worked on.
-func (s *session) take(ctx context.Context, d *broker.Delivery[schema.Root]) error {
+// take works on a root, or settles it if it may not be worked on. It is told what the root waited for.
+func (s *session) take(ctx context.Context, d *broker.Delivery[schema.Root], waits []telemetry.Wait) error {
 	r := d.Record
 	var stale, dead bool
 	var reserve policy.Reserve
@@ -91,15 +97,21 @@ func (s *session) take(ctx context.Context, d *broker.Delivery[schema.Root]) err
 	if !ok {
 		return d.NakDelay(ctx, notYet)
 	}
+	of := worker.SpanOfRoot(d)
+	of.Slot = &use.Ref
+	traced := s.w.Trace.Continue(ctx, d.Header)
+	s.w.Trace.Queued(traced, of, d.Stored, waits...)
+	traced, end := s.w.Timed(traced, telemetry.Forward, of)
 	s.w.Book.Enter(account.Compute)
 	began := time.Now()
 	sum, err := s.forward(p, use)
 	s.costs.observe(p.Bucket, s.run.Work(p), time.Since(began))
 	s.w.Book.Enter(account.NoInput)
+	end(err)
 	if err != nil {
 		return fmt.Errorf("forward batch %d: %w", r.Index, err)
 	}
-	f := finished{root: *d, use: use, sum: sum}
+	f := finished{root: *d, use: use, sum: sum, trace: traced}
 	return s.settle.Do(ctx, func(ctx context.Context) error { return s.publish(ctx, f) })
 }
 

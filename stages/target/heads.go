@@ -20,6 +20,7 @@ type heads struct {
 	costs   *costs
 	buckets []*head
 	tried   []policy.Head // scratch: the heads that are left to try
+	held    time.Time     // since when credit held back what was pulled last; zero: it did not
 }
 
 type head struct {
@@ -28,6 +29,7 @@ type head struct {
 	next  policy.Head
 	work  float64 // predicted cost of next, before correction
 	since time.Time
+	held  time.Time // since when the bucket has roots and no credit; zero: it has credit, or no root
 }
 
 func (s *session) openHeads(ctx context.Context) (*heads, error) {
@@ -72,11 +74,17 @@ func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bo
 		h.tried = slices.Delete(h.tried, i, i+1)
 		d, err := b.pull.FetchNoWait(ctx)
 		if err == broker.ErrEmpty {
+			if !b.pull.Spent() {
+				b.held = time.Time{}
+			} else if b.held.IsZero() {
+				b.held = now
+			}
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
+		h.held, b.held = b.held, time.Time{}
 		h.advance(b, d.Record.Window, d.Record.Index+1, now)
 		return d, nil
 	}

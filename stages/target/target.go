@@ -15,6 +15,7 @@ import (
 	"penstock/stages/internal/backend"
 	"penstock/stages/internal/model"
 	"penstock/stages/internal/runtime"
+	"penstock/stages/internal/telemetry"
 	"penstock/stages/internal/worker"
 )
 
@@ -88,6 +89,8 @@ type finished struct {
 	root broker.Delivery[schema.Root]
 	use  worker.Use
 	sum  uint64
+
+	trace context.Context // of the batch
 }
 
 // serve forwards batches on one goroutine while others publish what is complete, so that the device never waits for the
@@ -118,7 +121,7 @@ func (s *session) publish(ctx context.Context, f finished) error {
 		Batch: r.Batch, SlotRef: f.use.Ref, Documents: r.Documents, Tokens: r.Tokens, Width: uint32(s.width),
 		Checksum: f.sum, Root: f.root.AckSubject, From: s.w.Instance, Sent: s.w.Now(),
 	}
-	if err := s.pub.Publish(ctx, r.Bucket, hop, worker.HopID(f.use.Ref)); err != nil {
+	if err := s.pub.Publish(telemetry.Carry(ctx, f.trace), r.Bucket, hop, worker.HopID(f.use.Ref)); err != nil {
 		return fmt.Errorf("hand on batch %d: %w", r.Index, err)
 	}
 	s.w.Status.Batches.Add(1)

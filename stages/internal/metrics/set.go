@@ -21,7 +21,6 @@ type Set struct {
 	rejects     *prometheus.CounterVec
 	bucket      map[string]*prometheus.GaugeVec
 	train       *training
-	stream      *prometheus.GaugeVec
 }
 
 // training is what the optimizer steps tell.
@@ -45,10 +44,7 @@ func New(run, stage, process string) *Set {
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f := factory{reg}
 	switch stage {
-	case "broker":
-		s.stream = f.gauges("penstock_stream_messages", "Messages in a stream of the broker.", "stream")
-		return s
-	case "up":
+	case "broker", "up":
 		return s
 	case "batch":
 		s.bucket = map[string]*prometheus.GaugeVec{}
@@ -109,11 +105,6 @@ func (s *Set) Redelivered(edge string) { s.redelivered.WithLabelValues(edge).Inc
 
 // Rejected counts a verdict on a batch: suspect or dead.
 func (s *Set) Rejected(verdict string) { s.rejects.WithLabelValues(verdict).Inc() }
-
-// Stream sets how many messages a stream holds.
-func (s *Set) Stream(name string, messages uint64) {
-	s.stream.WithLabelValues(name).Set(float64(messages))
-}
 
 // Bucket sets a bucket's gauges. Open and stock are what the broker counts.
 func (s *Set) Bucket(b schema.BucketState, open int, stock uint64) {

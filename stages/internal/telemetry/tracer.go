@@ -141,6 +141,11 @@ func (t *Tracer) Continue(ctx context.Context, header map[string][]string) conte
 	return propagator.Extract(ctx, carrier(header))
 }
 
+// Carry returns ctx with the trace context of another one, whose deadline it does not take.
+func Carry(ctx, from context.Context) context.Context {
+	return trace.ContextWithSpanContext(ctx, trace.SpanContextFromContext(from))
+}
+
 // carrier keeps names as they are: lower case, as every other language writes and reads them. NATS headers are
 // case-sensitive.
 type carrier map[string][]string
