@@ -43,6 +43,9 @@ func (d *Delivery[T]) Term(ctx context.Context, reason string) error {
 
 // deliver decodes m. A record that does not decode is terminated, so that it cannot come back for ever, and reported.
 func deliver[T schema.Record](ctx context.Context, c *Conn, m *nats.Msg) (*Delivery[T], bool) {
+	if o := c.fault(OpDeliver, m.Subject); o == LoseRequest || o == Cut {
+		return nil, false
+	}
 	d := &Delivery[T]{Subject: m.Subject, AckSubject: m.Reply, Header: m.Header, c: c}
 	meta, err := m.Metadata()
 	if err == nil {

@@ -10,8 +10,10 @@ import (
 // Op names an operation that a Conn sends.
 type Op string
 
-// The operations that a Fault sees.
+// The operations that a Fault sees. OpDeliver is a record that has arrived, on its subject; it can only be held, lost
+// or cut.
 const (
+	OpDeliver  Op = "deliver"
 	OpPublish  Op = "publish"
 	OpAck      Op = "ack"
 	OpNak      Op = "nak"
@@ -23,12 +25,14 @@ const (
 type Outcome int
 
 // The outcomes. A lost request never reaches the server; with a lost reply it did, and the sender does not know.
-// A record published twice is stored twice, its message id notwithstanding.
+// A record published twice is stored twice, its message id notwithstanding. Cut closes the connection in place of the
+// operation, as the death of the process would: nothing more comes or goes.
 const (
 	Pass Outcome = iota
 	LoseRequest
 	LoseReply
 	Twice
+	Cut
 )
 
 // Fault decides what becomes of one operation on a subject. It may block: that is a delay.
@@ -38,7 +42,11 @@ func (c *Conn) fault(op Op, subject string) Outcome {
 	if c.opts.Fault == nil {
 		return Pass
 	}
-	return c.opts.Fault(op, subject)
+	o := c.opts.Fault(op, subject)
+	if o == Cut {
+		c.nc.Close()
+	}
+	return o
 }
 
 // publish sends m once and waits for the server's word that it is stored.
@@ -49,6 +57,8 @@ func (c *Conn) publish(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, err
 	switch c.fault(OpPublish, m.Subject) {
 	case LoseRequest:
 		return nil, nats.ErrTimeout
+	case Cut:
+		return nil, nats.ErrConnectionClosed
 	case LoseReply:
 		_, _ = send(m)
 		return nil, nats.ErrTimeout
@@ -69,6 +79,8 @@ func (c *Conn) request(ctx context.Context, op Op, subject string, data []byte) 
 	switch c.fault(op, subject) {
 	case LoseRequest:
 		return nats.ErrTimeout
+	case Cut:
+		return nats.ErrConnectionClosed
 	case LoseReply:
 		_ = send()
 		return nats.ErrTimeout
@@ -83,6 +95,8 @@ func (c *Conn) post(op Op, subject string, data []byte) error {
 	switch c.fault(op, subject) {
 	case LoseRequest:
 		return nil
+	case Cut:
+		return nats.ErrConnectionClosed
 	case Twice:
 		if err := c.nc.Publish(subject, data); err != nil {
 			return err

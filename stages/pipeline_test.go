@@ -39,7 +39,11 @@ func count(t *testing.T, p *stagestest.Pipeline) lineage.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stores, err := filepath.Glob(filepath.Join(p.Dir.Stores(), "*.store"))
+	folder := p.Config.Data.Store
+	if folder == "" {
+		folder = p.Dir.Stores()
+	}
+	stores, err := filepath.Glob(filepath.Join(folder, "*.store"))
 	if err != nil || len(stores) != 1 {
 		t.Fatalf("stores %v, %v", stores, err)
 	}

@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"penstock/broker"
+	"penstock/kernels"
 	"penstock/schema"
 	"penstock/stages/batch"
 	brokerstage "penstock/stages/broker"
@@ -60,7 +62,12 @@ func Config(t testing.TB, documents int, change func(*schema.Config)) schema.Con
 type Pipeline struct {
 	Dir    *rundir.Dir
 	Config schema.Config
-	log    slog.Handler
+	// Fault, if set, decides what becomes of the messages of an instance. One that is cut off is started again.
+	Fault func(instance string, op broker.Op, subject string) broker.Outcome
+	// Open, if set, opens the device of an instance.
+	Open func(instance, device string) (kernels.Device, error)
+
+	log slog.Handler
 }
 
 // New makes a run directory for a configuration.
@@ -76,8 +83,12 @@ func New(t testing.TB, c schema.Config) *Pipeline {
 // Env is the environment of one stage process of the run.
 func (p *Pipeline) Env(stage string, n int) *stageruntime.Env {
 	name := stageruntime.Instance(stage, n)
-	return &stageruntime.Env{Config: p.Config, Run: p.Dir, Stage: stage, Instance: name, Device: p.Config.Device,
+	env := &stageruntime.Env{Config: p.Config, Run: p.Dir, Stage: stage, Instance: name, Device: p.Config.Device,
 		Log: slog.New(p.log).With("instance", name)}
+	if p.Open != nil {
+		env.Open = func(device string) (kernels.Device, error) { return p.Open(name, device) }
+	}
+	return env
 }
 
 // Run runs every stage until the drafter is trained, and beside, if not nil, while they run.
@@ -97,7 +108,7 @@ func (p *Pipeline) Run(ctx context.Context, beside func(context.Context) error) 
 	start := func(stage string, n int, run func(context.Context, *stageruntime.Env) error) {
 		for i := range n {
 			work.Go(func() error {
-				if err := run(ctx, p.Env(stage, i+1)); err != nil {
+				if err := p.keep(ctx, stage, i+1, run); err != nil {
 					return fmt.Errorf("%s-%d: %w", stage, i+1, err)
 				}
 				return nil

@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"time"
 
+	"penstock/broker"
+	"penstock/kernels"
 	"penstock/schema"
 	"penstock/stages/internal/rundir"
 )
@@ -23,6 +25,10 @@ type Env struct {
 	Instance string // unique in the run, such as target-2
 	Device   string // cpu, or cuda[:N]
 	Log      *slog.Logger
+
+	// For tests; nil in a process of its own.
+	Fault broker.Fault                              // what becomes of the messages that this stage sends and takes
+	Open  func(name string) (kernels.Device, error) // in place of backend.Open
 }
 
 // Instance is the name of a stage's nth process, counted from 1. There is one broker and one batch.

@@ -1,0 +1,37 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"penstock/schema"
+)
+
+// ResetHops has every hop of an edge that is delivered and not acknowledged delivered again at once, to whoever pulls:
+// what a dead packer held comes back, and what living ones hold comes a second time, which is void by the ledger. No
+// generation that is open is no error.
+func (c *Conn) ResetHops(ctx context.Context, e Edge[schema.Hop]) error {
+	gen, err := c.Ledger().LastGen(ctx)
+	if err != nil || gen.Gen == 0 {
+		return err
+	}
+	err = c.reset(ctx, e.Stream, hopName(e, gen.Gen))
+	if errors.Is(err, ErrGone) {
+		return nil
+	}
+	return err
+}
+
+// reset takes a consumer back to the first message that is not acknowledged. Acknowledgements under way may be lost.
+func (c *Conn) reset(ctx context.Context, stream, consumer string) error {
+	return c.retry(ctx, fmt.Sprintf("reset consumer %s of %s", consumer, stream), func(ctx context.Context) error {
+		_, err := c.js.ResetConsumer(ctx, stream, consumer)
+		if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrConsumerDoesNotExist) {
+			return ErrGone
+		}
+		return err
+	})
+}

@@ -1,0 +1,67 @@
+package stagestest
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"sync/atomic"
+
+	"penstock/broker"
+	"penstock/broker/slots"
+	stageruntime "penstock/stages/internal/runtime"
+)
+
+// keep runs one stage, and again whenever a fault has cut it off: its connection ends in the middle of what it does, and
+// it gets nothing more out. Then, as `penstock up` does for a dead process, its work is handed back.
+func (p *Pipeline) keep(ctx context.Context, stage string, n int, run func(context.Context, *stageruntime.Env) error) error {
+	for {
+		env := p.Env(stage, n)
+		var cut atomic.Bool
+		if p.Fault != nil {
+			env.Fault = func(op broker.Op, subject string) broker.Outcome {
+				o := p.Fault(env.Instance, op, subject)
+				if o == broker.Cut {
+					cut.Store(true)
+				}
+				return o
+			}
+		}
+		err := run(ctx, env)
+		if !cut.Load() || ctx.Err() != nil {
+			return err
+		}
+		if err := p.handBack(ctx, env); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *Pipeline) handBack(ctx context.Context, env *stageruntime.Env) error {
+	conn, err := p.Dial(ctx, "up")
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	j, err := slots.ReadJournal(p.Dir.Journal(env.Instance))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, u := range j.Uses {
+		if err := conn.NakRoot(ctx, u.Root, 0); err != nil && !errors.Is(err, broker.ErrGone) {
+			return err
+		}
+	}
+	if env.Stage == "pack" {
+		return conn.ResetHops(ctx, broker.Pack)
+	}
+	return nil
+}
+
+// Dial connects to the run's broker as a client of the test.
+func (p *Pipeline) Dial(ctx context.Context, name string) (*broker.Conn, error) {
+	url, err := p.Env(name, 1).NATS(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return broker.Dial(ctx, url, name, broker.Options{})
+}
