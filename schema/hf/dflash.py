@@ -164,7 +164,7 @@ class DFlashDraftModel(PreTrainedModel):
 
         choice, captures = verify(input_ids)
         context = self.extend(context, captures)
-        output, rounds, length = [int(choice[-1])], [], input_ids.shape[1]
+        output, rounds = [int(choice[-1])], []
         news = output
         while len(output) < max_new_tokens and not any(i in stop_token_ids for i in news):
             block = torch.full((self.block_size,), self.mask_token_id, device=input_ids.device)
@@ -173,7 +173,8 @@ class DFlashDraftModel(PreTrainedModel):
             choice, captures = verify(block[None])
             accepted = int((block[1:] == choice[:-1]).cumprod(0).sum())
             news = choice[: accepted + 1].tolist()
-            output, rounds, length = output + news, rounds + [len(news)], length + len(news)
-            cache.crop(length)
+            output, rounds = output + news, rounds + [len(news)]
+            if accepted + 1 < self.block_size:
+                cache.crop(accepted + 1 - self.block_size)  # negative: so many are taken off
             context = self.extend(context, captures[: accepted + 1])
         return output, rounds

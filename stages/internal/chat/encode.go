@@ -20,7 +20,7 @@ func (t *Template) Encode(messages []Message) (ids []int32, mask []uint8, err er
 		return nil, nil, err
 	}
 	add := func(text string, loss uint8) {
-		ids = t.tok.AppendEncode(ids, text)
+		ids = t.tok.Continue(ids, text)
 		for len(mask) < len(ids) {
 			mask = append(mask, loss)
 		}

@@ -7,9 +7,10 @@ import (
 
 // bpe merges the bytes of a piece into tokens.
 type bpe struct {
-	byteID [256]int32 // id of each byte's token, or dropped
-	unk    int32      // id for bytes without a token, or dropped
-	fuse   bool       // neighbouring unknown bytes become one token
+	byteID [256]int32     // id of each byte's token, or dropped
+	unk    int32          // id for bytes without a token, or dropped
+	fuse   bool           // neighbouring unknown bytes become one token
+	chars  map[rune]int32 // of a model with byte fallback: ids of characters; nil for a byte-level one
 	merges map[uint64]merge
 	whole  map[string]int32 // pieces taken as they are when the vocabulary has them; nil to merge always
 }
@@ -36,10 +37,16 @@ func newBPE(m *bpeModel) (*bpe, error) {
 			b.unk = id
 		}
 	}
-	for i := range b.byteID {
-		b.byteID[i] = b.unk
-		if id, ok := m.Vocab[string(byteRune[i])]; ok {
-			b.byteID[i] = id
+	if m.ByteFallback {
+		if err := b.characters(m); err != nil {
+			return nil, err
+		}
+	} else {
+		for i := range b.byteID {
+			b.byteID[i] = b.unk
+			if id, ok := m.Vocab[string(byteRune[i])]; ok {
+				b.byteID[i] = id
+			}
 		}
 	}
 	for rank, p := range pairs {
@@ -56,7 +63,11 @@ func newBPE(m *bpeModel) (*bpe, error) {
 	if m.IgnoreMerges {
 		b.whole = make(map[string]int32, len(m.Vocab))
 		for token, id := range m.Vocab {
-			b.whole[fromAlphabet(token)] = id
+			if m.ByteFallback {
+				b.whole[token] = id
+			} else {
+				b.whole[fromAlphabet(token)] = id
+			}
 		}
 	}
 	return b, nil
@@ -82,6 +93,10 @@ func (b *bpe) append(ids []int32, piece string, w *work) []int32 {
 		return append(ids, id)
 	}
 	s := w.symbols[:0]
+	if b.chars != nil {
+		s = b.start(s, piece)
+		piece = ""
+	}
 	for i := range len(piece) {
 		id := b.byteID[piece[i]]
 		if id == dropped {

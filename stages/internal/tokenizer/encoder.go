@@ -7,6 +7,15 @@ const (
 	cacheBytes  = 48      // longest piece remembered
 )
 
+// place is where a stretch of text stands.
+type place int
+
+const (
+	begins  place = iota // at the beginning of the text
+	follows              // after an added token
+	goesOn               // after other text, which was encoded before
+)
+
 // encoder is the memory of one Encode at a time: scratch space, and the pieces it met before.
 type encoder struct {
 	t     *Tokenizer
@@ -16,15 +25,22 @@ type encoder struct {
 	work  work
 }
 
-// section appends the ids of a stretch of text that holds no added token of the raw kind.
-func (e *encoder) section(ids []int32, text string) []int32 {
+// section appends the ids of a stretch of text that holds no added token of the raw kind. It begins the text, or follows
+// an added token, or goes on.
+func (e *encoder) section(ids []int32, text string, at place) []int32 {
 	if text == "" {
 		return ids
 	}
 	text = e.t.normalize(text)
+	if s := e.t.spaces; s != nil && at != goesOn {
+		text = s.apply(text, at == begins)
+	} else if s != nil {
+		text = (&spaces{}).apply(text, false)
+	}
 	for text != "" {
 		plain, id, rest := e.t.cooked.cut(text)
-		ids = e.words(ids, plain)
+		ids = e.words(ids, plain, at)
+		at = follows
 		if id >= 0 {
 			ids = append(ids, id)
 		}
@@ -34,11 +50,11 @@ func (e *encoder) section(ids []int32, text string) []int32 {
 }
 
 // words appends the ids of normalised text without added tokens.
-func (e *encoder) words(ids []int32, text string) []int32 {
+func (e *encoder) words(ids []int32, text string, at place) []int32 {
 	if text == "" {
 		return ids
 	}
-	if e.t.prefix && text[0] != ' ' {
+	if e.t.prefix && text[0] != ' ' && at != goesOn {
 		text = " " + text
 	}
 	e.ends = append(e.ends[:0], len(text))

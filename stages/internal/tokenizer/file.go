@@ -27,13 +27,18 @@ type component struct {
 		Regex  string `json:"Regex"`
 		String string `json:"String"`
 	} `json:"pattern"`
+	Content        string `json:"content"`
+	Prepend        string `json:"prepend"`
+	Replacement    string `json:"replacement"`
+	Scheme         string `json:"prepend_scheme"`
+	Splits         *bool  `json:"split"` // absent means true
 	Behavior       string `json:"behavior"`
 	Invert         bool   `json:"invert"`
 	AddPrefixSpace bool   `json:"add_prefix_space"`
 	UseRegex       *bool  `json:"use_regex"` // absent means true
 }
 
-// bpeModel is the model of a byte-level BPE tokenizer.
+// bpeModel is the model of a BPE tokenizer, byte-level or with byte fallback.
 type bpeModel struct {
 	Type         string           `json:"type"`
 	Vocab        map[string]int32 `json:"vocab"`
@@ -89,8 +94,6 @@ func parseFile(data []byte) (*file, error) {
 		return nil, errors.New("not a tokenizer.json: it has no model")
 	case m.Type != "BPE" && !(m.Type == "" && len(m.Merges) > 0):
 		return nil, fmt.Errorf("model type %q is not supported, want BPE", m.Type)
-	case m.ByteFallback:
-		return nil, errors.New("a BPE model with byte_fallback is not supported: only byte-level BPE is")
 	case m.Prefix != "" || m.Suffix != "":
 		return nil, fmt.Errorf("a BPE model with continuing_subword_prefix %q or end_of_word_suffix %q is not supported", m.Prefix, m.Suffix)
 	case m.Dropout != nil && *m.Dropout != 0:
@@ -113,12 +116,18 @@ func parseFile(data []byte) (*file, error) {
 
 // build turns the decoded file into a tokenizer.
 func (f *file) build() (*Tokenizer, error) {
-	t := &Tokenizer{vocab: make(map[string]int32, len(f.Model.Vocab)+len(f.Added))}
+	t := &Tokenizer{vocab: make(map[string]int32, len(f.Model.Vocab)+len(f.Added)), added: map[int32]bool{}}
 	var err error
-	if t.normalize, err = newNormalizer(f.Normalizer); err != nil {
-		return nil, err
+	if f.Model.ByteFallback {
+		t.normalize = func(s string) string { return s }
+		t.spaces, err = f.readSpaces()
+		t.splitters = f.Model.wordSplitter()
+	} else {
+		if t.normalize, err = newNormalizer(f.Normalizer); err == nil {
+			t.splitters, t.prefix, err = newSplitters(f.PreTokenizer)
+		}
 	}
-	if t.splitters, t.prefix, err = newSplitters(f.PreTokenizer); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if t.bpe, err = newBPE(f.Model); err != nil {
@@ -137,12 +146,16 @@ func (f *file) build() (*Tokenizer, error) {
 		}
 		t.name(a.ID, a.Content)
 		t.text[a.ID] = a.Content
+		t.added[a.ID] = true
 		if a.Special {
 			t.specials = append(t.specials, a.Content)
 		}
 		if a.Normalized {
 			c := *a
 			c.Content = t.normalize(c.Content)
+			if t.spaces != nil {
+				c.Content = t.spaces.apply(c.Content, true)
+			}
 			t.cooked.add(c)
 		} else {
 			t.raw.add(*a)
@@ -158,5 +171,9 @@ func (t *Tokenizer) name(id int32, token string) {
 	for int(id) >= len(t.text) {
 		t.text = append(t.text, make([]string, int(id)+1-len(t.text))...)
 	}
-	t.text[id] = fromAlphabet(token)
+	if t.spaces != nil {
+		t.text[id] = fromMetaspace(token)
+	} else {
+		t.text[id] = fromAlphabet(token)
+	}
 }

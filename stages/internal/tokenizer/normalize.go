@@ -36,8 +36,11 @@ func newNormalizer(c *component) (func(string) string, error) {
 // joiner is the combining grapheme joiner, which norm puts into runs of more than 30 combining marks.
 const joiner = "\u034f"
 
-// nfc returns text in normalisation form C, as Unicode defines it.
+// nfc returns text in normalisation form C as Unicode 9 defines it, whose tables the tokenizers' own library has.
 func nfc(text string) string {
+	if strings.IndexFunc(text, isLater) >= 0 {
+		return compose(order(decompose(text)))
+	}
 	if norm.NFC.IsNormalString(text) {
 		return text
 	}
@@ -63,8 +66,12 @@ func decompose(text string) (out []mark) {
 			full = string(d)
 		}
 		for full != "" {
-			_, n := utf8.DecodeRuneInString(full)
-			out = append(out, mark{full[:n], norm.NFD.PropertiesString(full[:n]).CCC()})
+			r, n := utf8.DecodeRuneInString(full)
+			class := norm.NFD.PropertiesString(full[:n]).CCC()
+			if isLater(r) {
+				class = 0
+			}
+			out = append(out, mark{full[:n], class})
 			full = full[n:]
 		}
 		i += n

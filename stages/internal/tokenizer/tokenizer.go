@@ -1,4 +1,5 @@
-// Package tokenizer encodes text as Hugging Face byte-level BPE tokenizers do, from their tokenizer.json.
+// Package tokenizer encodes text as Hugging Face BPE tokenizers do, from their tokenizer.json: byte-level ones, and those of
+// SentencePiece with byte fallback.
 //
 // The order is theirs: added tokens are cut out of the text, the rest is normalised (NFC), split into pieces by the
 // pre-tokenizer's pattern, mapped to the byte alphabet and merged. Nothing is added around the text: no beginning-of-text
@@ -20,7 +21,9 @@ type Tokenizer struct {
 	cooked    matcher          // added tokens looked for in the normalised text
 	specials  []string
 	normalize func(string) string
-	prefix    bool // a space goes before a stretch of text that starts without one
+	added     map[int32]bool
+	spaces    *spaces // of a SentencePiece tokenizer, else nil
+	prefix    bool    // a space goes before a stretch of text that starts without one
 	splitters []splitter
 	bpe       *bpe
 	encoders  sync.Pool
@@ -56,11 +59,28 @@ func (t *Tokenizer) Encode(text string) []int32 {
 
 // AppendEncode appends the ids of text to ids.
 func (t *Tokenizer) AppendEncode(ids []int32, text string) []int32 {
+	return t.encode(ids, text, begins)
+}
+
+// Continue appends the ids of text that goes on where the text of ids ends: as AppendEncode, without the space that some
+// tokenizers put before a text.
+func (t *Tokenizer) Continue(ids []int32, text string) []int32 {
+	switch {
+	case len(ids) == 0:
+		return t.encode(ids, text, begins)
+	case t.added[ids[len(ids)-1]]:
+		return t.encode(ids, text, follows)
+	}
+	return t.encode(ids, text, goesOn)
+}
+
+func (t *Tokenizer) encode(ids []int32, text string, at place) []int32 {
 	e := t.encoders.Get().(*encoder)
 	defer t.encoders.Put(e)
 	for text != "" {
 		plain, id, rest := t.raw.cut(text)
-		ids = e.section(ids, plain)
+		ids = e.section(ids, plain, at)
+		at = follows
 		if id >= 0 {
 			ids = append(ids, id)
 		}
@@ -77,6 +97,9 @@ func (t *Tokenizer) Decode(ids []int32) string {
 		if id >= 0 && int(id) < len(t.text) {
 			b.WriteString(t.text[id])
 		}
+	}
+	if s := t.spaces; s != nil && s.prefix {
+		return strings.TrimPrefix(b.String(), " ")
 	}
 	return b.String()
 }
