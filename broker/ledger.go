@@ -188,3 +188,16 @@ func (l Ledger) LastGen(ctx context.Context) (schema.Gen, error) {
 	}
 	return last, err
 }
+
+// End returns the sequence of the ledger's last record, 0 if it is empty.
+func (l Ledger) End(ctx context.Context) (uint64, error) {
+	var seq uint64
+	err := l.c.retry(ctx, "find the end of the ledger", func(ctx context.Context) error {
+		s, err := l.c.stream(ctx, ledgerStream)
+		if err == nil {
+			seq = s.CachedInfo().State.LastSeq
+		}
+		return err
+	})
+	return seq, err
+}

@@ -37,7 +37,8 @@ var golden = []Record{
 	Dead{batch, "features are not finite, twice"},
 	Prepared{2, 118, "draft-0", 42, 1, 0xa5a5a5a5a5a5a5a5},
 	Commit{"20260102-150405-k3f9", 2, 118, 1, []uint32{2832, 2833, 2841, 70000}, nil},
-	RankEpoch{2, 118, 4, []string{"draft-0", "draft-2"}},
+	RankEpoch{2, 118, 4, []string{"draft-0", "draft-2"}, []uint64{42, math.MaxUint64}},
+	Join{"draft-2", 43},
 	PlanInfo{"20260102-150405-k3f9", "sha256:5feceb66ffc86f38", "runs/1/store", []uint32{128, 256, 512}, 240, 5760},
 	PoolInfo{"target-1", 9, "cudaipc", 0, 3, 2516582400, "pools/target-1.sock", []byte{0, 1, 2, 255}},
 	BucketState{"b512", 9, 4, 14, 311, 2000},
@@ -109,7 +110,7 @@ func TestKindsAreComplete(t *testing.T) {
 // A record holds references to tensors, never their elements: no lists of wide elements but the few that are small by
 // nature, and no type whose size a sender chooses freely.
 func TestRecordsHoldNoTensors(t *testing.T) {
-	allowed := map[string]bool{"hits": true, "handle": true, "batches": true, "dead": true, "buckets": true, "members": true, "seconds": true}
+	allowed := map[string]bool{"hits": true, "handle": true, "batches": true, "dead": true, "buckets": true, "members": true, "incs": true, "seconds": true}
 	for _, p := range byType {
 		for _, f := range p.fields {
 			typ := p.typ.FieldByIndex(f.index).Type

@@ -119,10 +119,17 @@ type Commit struct {
 
 // RankEpoch changes the members of the rank group on the window's control subject.
 type RankEpoch struct {
-	Gen       uint32   `msgpack:"gen"`
-	Window    uint32   `msgpack:"window"`
-	RankEpoch uint32   `msgpack:"repoch"`
-	Members   []string `msgpack:"members"`
+	Gen          uint32   `msgpack:"gen"`
+	Window       uint32   `msgpack:"window"`
+	RankEpoch    uint32   `msgpack:"repoch"`
+	Members      []string `msgpack:"members"`
+	Incarnations []uint64 `msgpack:"incs"` // of the members, in their order
+}
+
+// Join says on ps.board.join.<rank> that a rank wants to be a member from the next window on.
+type Join struct {
+	Rank        string `msgpack:"rank"`
+	Incarnation uint64 `msgpack:"inc"`
 }
 
 // PlanInfo announces on ps.board.plan what the run trains on. Every stage derives the same plan from it.
@@ -211,6 +218,7 @@ func (Dead) Kind() string        { return "dead" }
 func (Prepared) Kind() string    { return "prepared" }
 func (Commit) Kind() string      { return "commit" }
 func (RankEpoch) Kind() string   { return "rank_epoch" }
+func (Join) Kind() string        { return "join" }
 func (PlanInfo) Kind() string    { return "plan" }
 func (PoolInfo) Kind() string    { return "pool" }
 func (BucketState) Kind() string { return "bucket" }

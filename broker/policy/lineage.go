@@ -31,7 +31,19 @@ type Lineage struct {
 	Start uint32 // first window of the generation
 	Next  uint32 // first window that has not committed
 	Epoch uint32 // rank epoch in force
-	open  map[uint32]map[uint32]Status
+	// Members are the ranks of that epoch in its order; nil before the first one, when any rank is a member.
+	Members []Member
+	Control uint64 // ledger sequence of the last rank epoch of window Next, 0 if there is none, for compare-and-set
+	Closed  uint32 // rank epoch in which window Next-1 committed
+
+	open     map[uint32]map[uint32]Status
+	prepared map[string]schema.Prepared // of window Next and the rank epoch in force, by rank
+}
+
+// Member is one process of the rank group. A rank that was started again is another member.
+type Member struct {
+	Rank        string
+	Incarnation uint64
 }
 
 // Apply folds one ledger record, with its stream sequence, into the state. It reports whether the generation or the
@@ -46,13 +58,17 @@ func (l *Lineage) Apply(rec schema.Record, seq uint64) bool {
 		return true
 	case schema.Claim:
 		l.update(r.Batch, seq, func(s *Status) {
-			if s.State <= Claimed {
+			switch {
+			case s.State > Claimed:
+			case r.Rank != "" && l.member(r.Rank, r.Incarnation):
 				s.State, s.Rank, s.Owner, s.Epoch = Claimed, r.Rank, r.Incarnation, r.RankEpoch
+			default: // given back, or the claim of a rank that was put out meanwhile
+				s.State, s.Rank, s.Owner = Planned, "", 0
 			}
 		})
 	case schema.Added:
 		l.update(r.Batch, seq, func(s *Status) {
-			if s.State != Dead {
+			if s.State != Dead && l.member(r.Rank, r.Incarnation) {
 				s.State, s.Rank, s.Owner, s.Epoch = Added, r.Rank, r.Incarnation, r.RankEpoch
 			}
 		})
@@ -60,20 +76,33 @@ func (l *Lineage) Apply(rec schema.Record, seq uint64) bool {
 		l.update(r.Batch, seq, func(s *Status) {
 			s.Suspects++
 			s.From = r.From
+			if s.State == Claimed { // what was claimed is no good: whoever gets the next features works on them
+				s.State, s.Rank, s.Owner = Planned, "", 0
+			}
 		})
 	case schema.Dead:
 		l.update(r.Batch, seq, func(s *Status) { s.State = Dead })
 	case schema.RankEpoch:
 		if r.Gen == l.Gen && r.RankEpoch > l.Epoch {
-			l.Epoch = r.RankEpoch
-			l.voidOutside(r.Members)
+			l.Epoch, l.Members, l.prepared = r.RankEpoch, membersOf(r), nil
+			if r.Window == l.Next {
+				l.Control = seq
+			}
+			l.voidOutside()
+		}
+	case schema.Prepared:
+		if r.Gen == l.Gen && r.Window == l.Next && r.RankEpoch == l.Epoch {
+			if l.prepared == nil {
+				l.prepared = map[string]schema.Prepared{}
+			}
+			l.prepared[r.Rank] = r
 		}
 	case schema.Commit:
 		if r.Gen != l.Gen || r.Window != l.Next {
 			return false
 		}
 		delete(l.open, r.Window)
-		l.Next = r.Window + 1
+		l.Next, l.Closed, l.Control, l.prepared = r.Window+1, r.RankEpoch, 0, nil
 		return true
 	}
 	return false
@@ -136,14 +165,10 @@ func (l *Lineage) update(b schema.Batch, seq uint64, f func(*Status)) {
 }
 
 // voidOutside returns the claims and additions of ranks that are no longer members to Planned; their partial sums died with them.
-func (l *Lineage) voidOutside(members []string) {
-	in := map[string]bool{}
-	for _, m := range members {
-		in[m] = true
-	}
+func (l *Lineage) voidOutside() {
 	for _, w := range l.open {
 		for id, s := range w {
-			if (s.State == Claimed || s.State == Added) && !in[s.Rank] {
+			if (s.State == Claimed || s.State == Added) && !l.member(s.Rank, s.Owner) {
 				s.State, s.Rank, s.Owner = Planned, "", 0
 				w[id] = s
 			}

@@ -81,3 +81,65 @@ func TestRankEpochVoidsTheDead(t *testing.T) {
 		t.Errorf("the sequence for the next compare-and-set was lost: %+v", s)
 	}
 }
+
+func TestMembersAreIncarnations(t *testing.T) {
+	var l Lineage
+	seq := uint64(0)
+	apply := func(r schema.Record) { seq++; l.Apply(r, seq) }
+	claim := func(i uint32, rank string, inc uint64) schema.Claim {
+		return schema.Claim{Batch: batch(1, 0, i), Rank: rank, Incarnation: inc}
+	}
+	apply(schema.Gen{Gen: 1})
+	apply(claim(0, "draft-2", 7))
+	apply(schema.RankEpoch{Gen: 1, RankEpoch: 1, Members: []string{"draft-1", "draft-2"}, Incarnations: []uint64{5, 8}})
+	if s := l.Of(0, 0); s.State != Planned || s.Seq != 2 {
+		t.Errorf("claim of a former draft-2: %+v", s)
+	}
+	apply(claim(0, "draft-2", 7)) // sent before it died, stored after
+	if s := l.Of(0, 0); s.State != Planned || s.Seq != seq {
+		t.Errorf("late claim of a former draft-2: %+v", s)
+	}
+	apply(claim(0, "draft-2", 8))
+	if s := l.Of(0, 0); s.State != Claimed || s.Owner != 8 {
+		t.Errorf("claim of a member: %+v", s)
+	}
+	apply(claim(0, "", 0))
+	if s := l.Of(0, 0); s.State != Planned || s.Owner != 0 {
+		t.Errorf("given back: %+v", s)
+	}
+	apply(claim(0, "draft-1", 5))
+	apply(schema.Suspect{Batch: batch(1, 0, 0), From: "target-1"})
+	if s := l.Of(0, 0); s.State != Planned || s.Suspects != 1 {
+		t.Errorf("suspect while claimed: %+v", s)
+	}
+}
+
+func TestAgreement(t *testing.T) {
+	var l Lineage
+	l.Apply(schema.Gen{Gen: 1}, 1)
+	l.Apply(schema.RankEpoch{Gen: 1, RankEpoch: 3, Members: []string{"draft-1", "draft-2"}, Incarnations: []uint64{5, 8}}, 2)
+	prepare := func(rank string, inc uint64, epoch uint32, hash uint64) {
+		l.Apply(schema.Prepared{Gen: 1, Rank: rank, Incarnation: inc, RankEpoch: epoch, Hash: hash}, 9)
+	}
+	prepare("draft-1", 5, 3, 77)
+	prepare("draft-2", 8, 2, 77)
+	if ok, err := l.Agreed(); ok || err != nil {
+		t.Errorf("one prepared in an epoch that is over: %v, %v", ok, err)
+	}
+	prepare("draft-2", 8, 3, 77)
+	if ok, err := l.Agreed(); !ok || err != nil {
+		t.Errorf("both prepared: %v, %v", ok, err)
+	}
+	prepare("draft-2", 8, 3, 78)
+	if _, err := l.Agreed(); err == nil {
+		t.Error("different sums agree")
+	}
+	l.Apply(schema.RankEpoch{Gen: 1, RankEpoch: 4, Members: []string{"draft-1"}, Incarnations: []uint64{5}}, 10)
+	if ok, _ := l.Agreed(); ok || l.Control != 10 {
+		t.Errorf("prepared before the epoch still counts; control %d", l.Control)
+	}
+	l.Apply(schema.Commit{Gen: 1, RankEpoch: 4}, 11)
+	if l.Next != 1 || l.Closed != 4 || l.Control != 0 {
+		t.Errorf("after the commit: %+v", l)
+	}
+}

@@ -23,17 +23,31 @@ type Params struct {
 // NewParams allocates zeroed tensors of the given shapes. A shape of one dimension is one row.
 func NewParams(dev kernels.Device, shapes []hf.Shape) *Params {
 	p := &Params{shapes: shapes, dev: dev}
-	starts, total := make([]int, len(shapes)), 0
-	for i, s := range shapes {
-		starts[i] = total
+	return p.over(dev.Alloc(1, p.size()))
+}
+
+// size is the number of elements of Flat.
+func (p *Params) size() int {
+	total := 0
+	for _, s := range p.shapes {
 		rows, cols := matrix(s.Dims)
 		total += (rows*cols + paramAlign - 1) / paramAlign * paramAlign
 	}
-	p.Flat = dev.Alloc(1, total)
-	column := p.Flat.Reshape(total, 1)
-	for i, s := range shapes {
+	return total
+}
+
+// Over returns a set of the same shapes in other memory of the device, as long as p.Flat and with zero gaps.
+func (p *Params) Over(flat kernels.Tensor) *Params {
+	return (&Params{shapes: p.shapes, dev: p.dev}).over(flat)
+}
+
+func (p *Params) over(flat kernels.Tensor) *Params {
+	p.Flat = flat
+	column, at := flat.Reshape(flat.Len(), 1), 0
+	for _, s := range p.shapes {
 		rows, cols := matrix(s.Dims)
-		p.views = append(p.views, column.RowRange(starts[i], starts[i]+rows*cols).Reshape(rows, cols))
+		p.views = append(p.views, column.RowRange(at, at+rows*cols).Reshape(rows, cols))
+		at += (rows*cols + paramAlign - 1) / paramAlign * paramAlign
 	}
 	return p
 }

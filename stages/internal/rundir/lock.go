@@ -40,6 +40,22 @@ func (d *Dir) LockInstance(instance string) (*Lock, error) {
 	return l, err
 }
 
+// LockLead takes the lead among the run's trainers: whoever has it opens generations and writes the run's files.
+// ErrLocked says that another one has it.
+func (d *Dir) LockLead() (*Lock, error) {
+	l, holder, err := take(d.join("lead"))
+	if errors.Is(err, ErrLocked) {
+		return nil, fmt.Errorf("the lead of run %q is %w by process %s", d.path, ErrLocked, holder)
+	}
+	return l, err
+}
+
+// Alive reports whether a process has the instance's name now.
+func (d *Dir) Alive(instance string) (bool, error) {
+	held, _, err := probe(d.join("locks", instance))
+	return held, err
+}
+
 // Holder is a living process that holds one of the run's locks.
 type Holder struct {
 	Name string // of the instance, or "up"

@@ -3,6 +3,7 @@
 //
 //	config.yaml      the resolved configuration, written once
 //	lock, locks/     held by `penstock up` and by each running instance
+//	lead             held by the trainer that opens generations and writes the files below
 //	nats.url         where the broker listens; written by the broker when it is ready
 //	pids.json        instance name to process id
 //	metrics/         where each running instance answers Prometheus

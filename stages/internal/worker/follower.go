@@ -13,6 +13,7 @@ import (
 type Follower struct {
 	mu      sync.Mutex
 	lineage policy.Lineage
+	seq     uint64 // up to which the stream has been read
 	changed chan struct{}
 }
 
@@ -21,18 +22,41 @@ func NewFollower() *Follower { return &Follower{changed: make(chan struct{})} }
 
 func (f *Follower) run(ctx context.Context, conn *broker.Conn) error {
 	return conn.Ledger().Follow(ctx, broker.LedgerAll, 0, func(e broker.Entry) error {
-		f.Apply(e)
+		f.read(e)
 		return nil
 	})
+}
+
+func (f *Follower) read(e broker.Entry) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seq = e.Seq
+	f.apply(e)
 }
 
 // Apply folds one entry in. A process that wrote an entry itself may apply it before the stream brings it.
 func (f *Follower) Apply(e broker.Entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.apply(e)
+}
+
+func (f *Follower) apply(e broker.Entry) {
 	f.lineage.Apply(e.Record, e.Seq)
 	close(f.changed)
 	f.changed = make(chan struct{})
+}
+
+// Reach waits until the stream has been read up to a sequence.
+func (f *Follower) Reach(ctx context.Context, seq uint64) error {
+	return f.Wait(ctx, func(*policy.Lineage) bool { return f.seq >= seq })
+}
+
+// Lineage returns the lineage as it stands, good for everything but the state of batches.
+func (f *Follower) Lineage() policy.Lineage {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lineage
 }
 
 // View calls look with the lineage, which it must not keep.

@@ -2,37 +2,110 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"penstock/broker/slots"
+	"penstock/schema"
 )
 
-// Keeper marks what this process holds as in progress, so that it is not delivered again while it is worked on.
-// It is safe for concurrent use.
+// Keeper marks what this process holds as in progress, so that it is not delivered again while it is worked on. With a
+// journal, it also keeps a list that outlives the process, for whoever hands its work back. It is safe for concurrent use.
 type Keeper struct {
 	mark  func(ackSubject string) error
 	every time.Duration
-	mu    sync.Mutex
-	held  map[string]int
+
+	mu      sync.Mutex
+	held    map[string]*hold
+	journal *slots.Journal
+	list    *slots.Pool // one slot a held message, without memory; nil without a journal
+}
+
+type hold struct {
+	n   int
+	ref schema.SlotRef // in the list
 }
 
 func newKeeper(mark func(string) error, every time.Duration) *Keeper {
-	return &Keeper{mark: mark, every: every, held: map[string]int{}}
+	return &Keeper{mark: mark, every: every, held: map[string]*hold{}}
 }
 
 // Hold begins to mark the message behind an acknowledge subject. Each Hold needs its Drop.
 func (k *Keeper) Hold(ackSubject string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.held[ackSubject]++
+	h := k.held[ackSubject]
+	if h == nil {
+		h = &hold{}
+		k.held[ackSubject] = h
+		if k.list != nil { // one too many is left to AckWait
+			h.ref, _ = k.list.Take(schema.Batch{}, ackSubject, func(_, _ uint32, free int) bool { return free > 0 })
+		}
+	}
+	h.n++
 }
 
 // Drop ends what one Hold began.
 func (k *Keeper) Drop(ackSubject string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.held[ackSubject]--; k.held[ackSubject] <= 0 {
-		delete(k.held, ackSubject)
+	h := k.held[ackSubject]
+	if h == nil {
+		return
 	}
+	if h.n--; h.n <= 0 {
+		delete(k.held, ackSubject)
+		if k.list != nil {
+			k.list.Release(h.ref)
+		}
+	}
+}
+
+// KeepJournal keeps what is held from now on, at most n messages, in the instance's journal until the process ends. A
+// journal that a former process left is replaced.
+func (w *Worker) KeepJournal(n int) error {
+	k := w.Keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.list != nil {
+		return nil
+	}
+	journal, err := slots.CreateJournal(w.Run.Journal(w.Instance), w.Instance, w.Incarnation, n)
+	if err != nil {
+		return err
+	}
+	list, err := slots.New(slots.Config{Pool: w.Instance, Incarnation: w.Incarnation, Slots: n, Journal: journal})
+	if err != nil {
+		return errors.Join(err, journal.Close())
+	}
+	k.journal, k.list = journal, list
+	return nil
+}
+
+// Abandon gives up everything that is held: give hands each back.
+func (k *Keeper) Abandon(give func(ackSubject string) error) error {
+	var errs []error
+	for _, s := range k.all() {
+		errs = append(errs, give(s))
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	clear(k.held)
+	if k.list != nil {
+		k.list.FreeAll()
+	}
+	return errors.Join(errs...)
+}
+
+// close leaves the journal as it stands.
+func (k *Keeper) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.journal != nil {
+		_ = k.journal.Close() // unmapping what was mapped
+	}
+	k.journal, k.list = nil, nil
 }
 
 func (k *Keeper) run(ctx context.Context) error {
@@ -41,7 +114,7 @@ func (k *Keeper) run(ctx context.Context) error {
 	for {
 		select {
 		case <-tick.C:
-			for _, s := range k.list() {
+			for _, s := range k.all() {
 				_ = k.mark(s) // a mark that is lost is repeated at the next tick, long before AckWait ends
 			}
 		case <-ctx.Done():
@@ -50,7 +123,7 @@ func (k *Keeper) run(ctx context.Context) error {
 	}
 }
 
-func (k *Keeper) list() []string {
+func (k *Keeper) all() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	out := make([]string, 0, len(k.held))

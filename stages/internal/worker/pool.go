@@ -68,7 +68,7 @@ func (p *Pool) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.Conn.Board().Put(ctx, poolKey(w.Instance), info); err != nil {
+	if err := w.Announce(ctx, info); err != nil {
 		return err
 	}
 	releases, err := w.Conn.Releases(ctx, w.Instance, w.AckWait)

@@ -48,6 +48,24 @@ func (v *Views) Read(ctx context.Context, ref schema.SlotRef, rows, cols int, f 
 	return err
 }
 
+// Announce puts a slab on the board for others to open.
+func (w *Worker) Announce(ctx context.Context, info schema.PoolInfo) error {
+	return w.Conn.Board().Put(ctx, poolKey(info.Pool), info)
+}
+
+// Announced returns how to open the slab of an incarnation of a pool; ErrGone if the board has it not, or another one.
+func (w *Worker) Announced(ctx context.Context, pool string, incarnation uint64) (schema.PoolInfo, error) {
+	hint, found, err := w.Conn.Board().Get(ctx, poolKey(pool))
+	if err != nil {
+		return schema.PoolInfo{}, err
+	}
+	info, ok := hint.Record.(schema.PoolInfo)
+	if !found || !ok || info.Pool != pool || info.Incarnation != incarnation {
+		return info, ErrGone
+	}
+	return info, nil
+}
+
 // info looks the pool up, on the board if it is not the incarnation that is known. An owner announces its pool before
 // it publishes a hop, so another incarnation on the board means that the one of ref is gone.
 func (v *Views) info(ctx context.Context, ref schema.SlotRef) (schema.PoolInfo, error) {
@@ -57,13 +75,9 @@ func (v *Views) info(ctx context.Context, ref schema.SlotRef) (schema.PoolInfo, 
 	if ok && info.Incarnation == ref.Incarnation {
 		return info, nil
 	}
-	hint, found, err := v.w.Conn.Board().Get(ctx, poolKey(ref.Pool))
+	info, err := v.w.Announced(ctx, ref.Pool, ref.Incarnation)
 	if err != nil {
 		return info, err
-	}
-	info, ok = hint.Record.(schema.PoolInfo)
-	if !found || !ok || info.Pool != ref.Pool || info.Incarnation != ref.Incarnation {
-		return info, ErrGone
 	}
 	v.mu.Lock()
 	v.infos[ref.Pool] = info

@@ -49,13 +49,13 @@ func TestParkKeepsOrderAndMarks(t *testing.T) {
 	if !slices.Equal(got, []uint32{3, 4, 5, 7}) {
 		t.Errorf("taken in order %v", got)
 	}
-	if len(k.list()) != 4 {
-		t.Errorf("%d marks, want those of the 4 taken hops", len(k.list()))
+	if len(k.all()) != 4 {
+		t.Errorf("%d marks, want those of the 4 taken hops", len(k.all()))
 	}
 	p.Add(hop(3, 9))
 	p.Leave()
-	if len(k.list()) != 4 || p.Len() != 0 {
-		t.Errorf("after leaving: %d marks, %d parked", len(k.list()), p.Len())
+	if len(k.all()) != 4 || p.Len() != 0 {
+		t.Errorf("after leaving: %d marks, %d parked", len(k.all()), p.Len())
 	}
 }
 

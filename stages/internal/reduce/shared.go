@@ -1,0 +1,200 @@
+package reduce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"penstock/broker/policy"
+	"penstock/kernels"
+	"penstock/kernels/mem"
+	"penstock/schema"
+)
+
+// stateSlots follow the parts in a slab: weights and the two moments, for a rank that joins.
+const stateSlots = 3
+
+// How often a part of another member is looked at: its owner computes, so nobody tells. A member that is not there is
+// about to be put out of the group.
+const (
+	minPoll  = 50 * time.Microsecond
+	maxPoll  = 2 * time.Millisecond
+	lostPoll = 20 * time.Millisecond
+)
+
+// Find returns how to open a member's slab, as the member announced it; mem.ErrStale if it did not.
+type Find func(ctx context.Context, m policy.Member) (schema.PoolInfo, error)
+
+// Shared is a group over slabs of shared memory: each member owns one, with its parts in it, and maps those of the others.
+type Shared struct {
+	*alone
+	self     policy.Member
+	elements int
+	slab     mem.Slab
+	views    *mem.Importer
+	find     Find
+	known    map[policy.Member]schema.PoolInfo
+}
+
+// Share allocates and exports a member's slab. dev works in the slab's memory.
+func Share(dev kernels.Device, self policy.Member, runDir string, parts, elements int, find Find) (*Shared, error) {
+	slab, err := mem.Create(mem.Spec{Kind: "shm", Pool: self.Rank, Incarnation: self.Incarnation, Slots: parts + stateSlots,
+		SlotBytes: 4 * (elements + noteFloats), RunDir: runDir})
+	if err != nil {
+		return nil, err
+	}
+	s := &Shared{self: self, elements: elements, slab: slab, views: mem.NewImporter(runDir), find: find, known: map[policy.Member]schema.PoolInfo{}}
+	s.alone = newAlone(dev, parts, func(i int) kernels.Tensor {
+		t, terr := slab.Tensor(uint32(i), 1, elements)
+		err = errors.Join(err, terr)
+		return t
+	})
+	if err != nil {
+		return nil, errors.Join(err, slab.Close())
+	}
+	return s, nil
+}
+
+// Info is how others open the slab; the owner announces it.
+func (s *Shared) Info() schema.PoolInfo { return s.slab.Info() }
+
+// Bring implements [Group].
+func (s *Shared) Bring(r Round, i int, note []byte) error {
+	if err := s.alone.Bring(r, i, note); err != nil {
+		return err
+	}
+	return s.publish(uint32(i), r, note)
+}
+
+func (s *Shared) publish(slot uint32, r Round, note []byte) error {
+	t, err := s.slab.Tensor(slot, 1, s.elements+noteFloats)
+	if err == nil {
+		err = writeNote(t.F32[s.elements:], note)
+	}
+	if err == nil {
+		s.slab.SetGeneration(slot, r.word())
+	}
+	return err
+}
+
+// Withdraw implements [Group].
+func (s *Shared) Withdraw() {
+	for i := range s.parts {
+		s.slab.SetGeneration(uint32(i), 0)
+	}
+}
+
+// Sum implements [Group].
+func (s *Shared) Sum(ctx context.Context, r Round, parts []Part, total kernels.Tensor) ([][]byte, error) {
+	notes := make([][]byte, len(parts))
+	s.dev.Zero(total)
+	for i, p := range parts {
+		if p.Member == s.self {
+			notes[i] = s.add(total, p.Index)
+			continue
+		}
+		v, err := s.await(ctx, r, p)
+		if err == nil {
+			notes[i], err = s.read(v, r, p.Member, uint32(p.Index), func(t kernels.Tensor) error {
+				s.dev.Add(total, t)
+				return s.dev.Sync()
+			})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("part %d of %s: %w", p.Index, p.Member.Rank, err)
+		}
+	}
+	return notes, s.dev.Sync()
+}
+
+// await waits until a part of another member is brought for the round.
+func (s *Shared) await(ctx context.Context, r Round, p Part) (mem.View, error) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
+		v, err := s.view(ctx, p.Member)
+		var have uint64
+		if err == nil {
+			have, err = v.Generation(uint32(p.Index))
+		}
+		switch {
+		case errors.Is(err, mem.ErrStale):
+			poll = lostPoll
+		case err != nil:
+			return nil, err
+		case have == r.word():
+			return v, nil
+		}
+		timer.Reset(poll)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (s *Shared) view(ctx context.Context, m policy.Member) (mem.View, error) {
+	info, ok := s.known[m]
+	if !ok {
+		var err error
+		if info, err = s.find(ctx, m); err != nil {
+			return nil, err
+		}
+		s.known[m] = info
+	}
+	return s.views.Open(ctx, info)
+}
+
+// read calls f with a slot's elements and returns its note. Both count only if the error is nil.
+func (s *Shared) read(v mem.View, r Round, m policy.Member, slot uint32, f func(kernels.Tensor) error) (note []byte, err error) {
+	ref := schema.SlotRef{Pool: m.Rank, Incarnation: m.Incarnation, Slot: slot, Generation: r.word()}
+	err = v.Read(ref, 1, s.elements+noteFloats, func(t kernels.Tensor) error {
+		var nerr error
+		note, nerr = readNote(t.F32[s.elements:])
+		return errors.Join(nerr, f(kernels.Host(1, s.elements, t.F32[:s.elements])))
+	})
+	return note, err
+}
+
+// Offer puts weights and moments where a rank that joins in the round takes them, with a note.
+func (s *Shared) Offer(r Round, state [stateSlots]kernels.Tensor, note []byte) error {
+	for i, from := range state {
+		slot := uint32(len(s.parts) + i)
+		s.slab.SetGeneration(slot, 0)
+		t, err := s.slab.Tensor(slot, 1, s.elements)
+		if err != nil {
+			return err
+		}
+		s.dev.Download(t.F32, from)
+		if err := s.dev.Sync(); err != nil {
+			return err
+		}
+		if err := s.publish(slot, r, note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Fetch takes what a member offers in the round. mem.ErrStale says that it offers nothing.
+func (s *Shared) Fetch(ctx context.Context, from policy.Member, r Round, state [stateSlots]kernels.Tensor) (note []byte, err error) {
+	v, err := s.view(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	for i, into := range state {
+		note, err = s.read(v, r, from, uint32(len(s.parts)+i), func(t kernels.Tensor) error {
+			s.dev.Upload(into, t.F32)
+			return s.dev.Sync()
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return note, nil
+}
+
+// Close implements [Group].
+func (s *Shared) Close() error { return errors.Join(s.views.Close(), s.slab.Close()) }
