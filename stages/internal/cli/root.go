@@ -57,7 +57,7 @@ func newRoot(io streams) *cobra.Command {
 	root.SetErr(io.err)
 	root.AddCommand(
 		newUp(io), newStatus(io), newStop(io), newPrepare(io), newLedger(io), newVerify(io), newEval(io),
-		newExport(io), newBench(io), newDoctor(io), newDecode(io),
+		newExport(io), newBench(io), newDoctor(io), newDecode(io), newSim(io),
 	)
 	return root
 }

@@ -27,7 +27,7 @@ const (
 	grace       = 30 * time.Second // a trainer writes a checkpoint in this time
 	brokerWait  = 30 * time.Second
 	openTimeout = time.Second
-	weighEvery  = 2 * time.Second // memory is summed up
+	weighEvery  = 2 * time.Second // memory is summed up, and the directory looked for
 )
 
 // errStopped says that somebody asked the run to stop, and that it did so in order.
@@ -130,6 +130,9 @@ func (r *running) run(ctx context.Context, ps []supervise.Process) error {
 		case <-show.C:
 			r.display.show(r.snapshot(ctx))
 		case <-weigh.C:
+			if _, err := os.Stat(r.dir.ConfigFile()); err != nil {
+				return fmt.Errorf("the run directory has gone from under the run: %w", err)
+			}
 			r.peak = max(r.peak, monitor.PSS(append(r.sup.PIDs(), os.Getpid())...))
 		case <-trained:
 			r.display.show(r.snapshot(ctx))
