@@ -24,6 +24,7 @@ func (t *trainer) commit(ctx context.Context, o *window, added, dead []uint32) e
 		return fmt.Errorf("commit: %w", err)
 	}
 	t.w.Ledger.Apply(broker.Entry{Seq: seq, Record: rec})
+	stepped := t.traces.stepping(ctx, o.number, o.roots)
 	for _, root := range o.roots {
 		if err := t.settle.Do(ctx, t.acknowledge(root)); err != nil {
 			return err
@@ -31,7 +32,9 @@ func (t *trainer) commit(ctx context.Context, o *window, added, dead []uint32) e
 	}
 	o.line.Batches, o.line.Dead = added, dead
 	m := metric{Window: o.number, Epoch: o.line.Epoch, LR: t.schedule.LR(int(o.number)), Tokens: o.line.Tokens, Slots: o.line.Slots}
-	if err := t.step(o, &m); err != nil {
+	err = t.step(o, &m)
+	stepped(err)
+	if err != nil {
 		return err
 	}
 	if err := t.lines.Append(o.line); err != nil {
@@ -44,10 +47,13 @@ func (t *trainer) commit(ctx context.Context, o *window, added, dead []uint32) e
 func (t *trainer) acknowledge(root string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		t.w.Keeper.Drop(root)
-		if err := t.w.Conn.AckRoot(ctx, root); err != nil && !errors.Is(err, broker.ErrGone) {
-			return err
+		acknowledged := t.traces.acknowledging(root)
+		err := t.w.Conn.AckRoot(ctx, root)
+		if errors.Is(err, broker.ErrGone) {
+			err = nil
 		}
-		return nil
+		acknowledged(err)
+		return err
 	}
 }
 

@@ -64,7 +64,10 @@ func (t *trainer) admit(ctx context.Context, h worker.Hop) error {
 	it := item{hop: h, whole: buf}
 	err := t.claim(ctx, r, &it)
 	if err == nil {
-		if it.feats, err = t.copy(ctx, r, buf); err != nil {
+		copied := t.traces.copying(ctx, h)
+		it.feats, err = t.copy(ctx, r, buf)
+		copied(err)
+		if err != nil {
 			t.flight.leave(r.Index)
 		}
 	}

@@ -111,6 +111,7 @@ func (r *reporter) put(ctx context.Context) error {
 	r.mu.Lock()
 	p := r.latest
 	r.mu.Unlock()
+	r.w.Metrics.Progress(p)
 	return r.w.Conn.Board().Put(ctx, worker.KeyProgress, p)
 }
 

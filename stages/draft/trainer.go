@@ -43,6 +43,7 @@ type trainer struct {
 	park      *worker.Park
 	settle    *worker.Settler
 	evaluator *evaluator
+	traces    *traces
 	flight    flight
 	buffers   chan kernels.Tensor // free copies of features
 	ready     chan item           // claimed and copied
@@ -68,6 +69,7 @@ func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device) (*tra
 		views:    w.OpenViews(),
 		park:     worker.NewPark(w.Keeper),
 		settle:   worker.NewSettler(),
+		traces:   newTraces(w),
 		buffers:  make(chan kernels.Tensor, intakes+scratches),
 		ready:    make(chan item, intakes),
 		scratch:  make(chan *model.Params, scratches),

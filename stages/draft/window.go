@@ -126,7 +126,10 @@ func (t *trainer) compute(ctx context.Context, o *window, it item) error {
 	t.w.Book.Enter(account.Compute)
 	defer t.w.Book.Enter(account.NoInput)
 	s.item = it
-	if err := t.gradient(&s); err != nil {
+	trained := t.traces.training(ctx, it.hop)
+	err := t.gradient(&s)
+	trained(err)
+	if err != nil {
 		return fmt.Errorf("batch %d: %w", it.hop.Record.Index, err)
 	}
 	o.waiting++
