@@ -47,7 +47,7 @@ type DataConfig struct {
 
 // BatchConfig sizes batches.
 type BatchConfig struct {
-	Tokens int `yaml:"tokens" arith:"true"`
+	Tokens int `yaml:"tokens" arith:"true"` // of a batch, at most; a longer document makes a batch alone
 }
 
 // WindowConfig sizes optimizer steps: Batches batches a step, Lookahead windows published ahead.
@@ -72,6 +72,8 @@ type TrainConfig struct {
 	Beta2    float64 `yaml:"beta2" arith:"true"`
 	Decay    float64 `yaml:"weight_decay" arith:"true"`
 	Clip     float64 `yaml:"clip" arith:"true"`
+
+	MaxRejected float64 `yaml:"max_rejected"` // share of the batches that may be given up as bad before the run is
 }
 
 // DraftConfig is the drafter and its ranks.

@@ -79,7 +79,6 @@ func (c *Config) checkFlow(p *checker) {
 		p.ok(last >= c.Data.MaxLength, "data.buckets", "the last edge %d is below data.max_length %d: some documents would have no bucket", last, c.Data.MaxLength)
 	}
 	p.count("batch.tokens", c.Batch.Tokens, 2, many)
-	p.ok(c.Batch.Tokens >= c.Data.MaxLength, "batch.tokens", "%d is below data.max_length %d: the longest document would fit no batch", c.Batch.Tokens, c.Data.MaxLength)
 	p.count("window.batches", c.Window.Batches, 1, MaxWindowBatches)
 	p.count("window.lookahead", c.Window.Lookahead, 1, 64)
 }
@@ -100,6 +99,7 @@ func (c *Config) checkRecipe(p *checker) {
 	p.ok(t.Beta1 >= 0 && t.Beta1 < 1, "train.beta1", "%g is not in 0..1, 1 excluded", t.Beta1)
 	p.ok(t.Beta2 >= 0 && t.Beta2 < 1, "train.beta2", "%g is not in 0..1, 1 excluded", t.Beta2)
 	p.number("train.weight_decay", t.Decay, 0, 1)
+	p.number("train.max_rejected", t.MaxRejected, 0, 1)
 	p.ok(t.Clip > 0 && t.Clip <= math.MaxFloat32, "train.clip", "%g is not above 0", t.Clip)
 
 	p.count("draft.block_size", d.BlockSize, 2, 256)

@@ -61,7 +61,7 @@ func newBenchBroker(s streams) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Device = "null"
-			f.Sets = append([]string{"window.batches=32", "batch.tokens=512", "data.max_length=512", "train.anchors=1", "train.epochs=8"}, f.Sets...)
+			f.Sets = append([]string{"window.batches=32", "batch.tokens=512", "train.anchors=1", "train.epochs=8"}, f.Sets...)
 			r, err := benchRun(cmd.Context(), f, steps, s.err)
 			if err != nil {
 				return err
