@@ -11,7 +11,7 @@ const (
 	// minTask is the number of multiplications below which a task is not split further.
 	minTask = 1 << 18
 	// narrow is the largest stride of b whose blocks, read in place, do not crowd out each other in the caches.
-	narrow = 512
+	narrow = 256
 )
 
 // blocked computes a product tile by tile of c. Tasks share nothing: each packs what it reads.
@@ -69,7 +69,7 @@ func (c *call) grid(threads int) {
 	c.cols = even(c.c.Cols, tileCols, nr)
 	for ceil(c.c.Rows, c.rows)*ceil(c.c.Cols, c.cols) < threads && c.rows*c.cols*c.k >= 2*minTask {
 		switch {
-		case c.rows >= c.cols && c.rows > mr:
+		case (c.rows >= c.cols || c.ta) && c.rows > 4*mr: // to cut columns would pack a transposed a once more
 			c.rows = even(c.c.Rows, c.rows/2, mr)
 		case c.cols > nr:
 			c.cols = even(c.c.Cols, c.cols/2, nr)
