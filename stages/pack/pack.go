@@ -9,7 +9,6 @@ import (
 	"penstock/broker"
 	"penstock/kernels"
 	"penstock/schema"
-	"penstock/stages/internal/backend"
 	"penstock/stages/internal/runtime"
 	"penstock/stages/internal/worker"
 )
@@ -17,9 +16,9 @@ import (
 // Run is the stage. It returns once every window of the plan has committed.
 func Run(ctx context.Context, env *runtime.Env) error {
 	return worker.Run(ctx, env, func(ctx context.Context, w *worker.Worker) error {
-		dev, err := backend.Open(w.Device)
+		dev, err := w.OpenDevice()
 		if err != nil {
-			return runtime.Permanent(err)
+			return err
 		}
 		defer dev.Close()
 		run, err := w.AwaitPlan(ctx)
