@@ -1,11 +1,6 @@
 package cpu
 
-import (
-	"cmp"
-	"slices"
-
-	"penstock/kernels"
-)
+import "penstock/kernels"
 
 // blockGroup is a run of blocks whose contexts overlap, as a rule those of one document. Contexts of different groups do
 // not overlap, so that each group's gradients can be summed by one goroutine.
@@ -37,27 +32,20 @@ func blockGroups(blocks []kernels.Block) []blockGroup {
 type blockTask struct {
 	kv, part    int
 	first, last int // blocks
-	cost        int
 }
 
-// blockTasks cuts every group into at most parts tasks of whole tiles, the most expensive task first.
+// blockTasks cuts every group into at most parts tasks of whole tiles.
 func blockTasks(blocks []kernels.Block, size int, h kernels.Heads, parts int) []blockTask {
 	var all []blockTask
+	tile := tileBlocks(size, h)
 	for _, g := range blockGroups(blocks) {
-		tile := tileBlocks(size, h)
 		step := ceil(ceil(g.last-g.first, tile), parts) * tile
 		for part, first := 0, g.first; first < g.last; part, first = part+1, first+step {
-			last := min(first+step, g.last)
-			cost := 0
-			for _, b := range blocks[first:last] {
-				cost += int(b.Anchor) - int(b.Start) + size
-			}
 			for kv := range h.KV {
-				all = append(all, blockTask{kv, part, first, last, cost})
+				all = append(all, blockTask{kv, part, first, min(first+step, g.last)})
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b blockTask) int { return cmp.Compare(b.cost, a.cost) })
 	return all
 }
 

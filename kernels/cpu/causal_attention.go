@@ -1,9 +1,6 @@
 package cpu
 
 import (
-	"cmp"
-	"slices"
-
 	"penstock/kernels"
 	"penstock/kernels/gemm"
 	"penstock/kernels/internal/vec"
@@ -23,7 +20,7 @@ func (d *Device) CausalAttention(o, q, k, v kernels.Tensor, segs []kernels.Segme
 	d.team.Run(len(tiles), func(i int) { d.causalTile(tiles[i], o, q, k, v, h) })
 }
 
-// causalTiles cuts the segments up, the most expensive tile first.
+// causalTiles cuts the segments up.
 func causalTiles(segs []kernels.Segment, h kernels.Heads) []causalTile {
 	var tiles []causalTile
 	step := newGroup(h, 0).queries()
@@ -37,9 +34,6 @@ func causalTiles(segs []kernels.Segment, h kernels.Heads) []causalTile {
 			}
 		}
 	}
-	slices.SortStableFunc(tiles, func(a, b causalTile) int {
-		return cmp.Compare((b.q1-b.q0)*(b.hi-b.lo), (a.q1-a.q0)*(a.hi-a.lo))
-	})
 	return tiles
 }
 
