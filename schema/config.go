@@ -5,7 +5,7 @@ package schema
 type Config struct {
 	Seed          uint64 `yaml:"seed" arith:"true"`
 	Deterministic bool   `yaml:"deterministic" arith:"true"`
-	Device        string `yaml:"device"` // cpu, cpu/PATH (a matrix product), cuda[:N], or null (empty work)
+	Device        string `yaml:"device"` // cpu, cpu/PATH (a matrix product), cuda[:N], null (empty work), or sleep/FILE (a scenario's times)
 
 	Target TargetConfig `yaml:"target"`
 	Pack   PackConfig   `yaml:"pack"`

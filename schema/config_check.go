@@ -52,9 +52,9 @@ func (c *Config) problems() []problem {
 func (c *Config) checkFlow(p *checker) {
 	device, number, numbered := strings.Cut(c.Device, ":")
 	_, err := strconv.ParseUint(number, 10, 16)
-	path, ok := strings.CutPrefix(c.Device, "cpu/")
-	p.ok(c.Device == "cpu" || ok && path != "" || c.Device == "null" || device == "cuda" && (!numbered || err == nil), "device",
-		"%q is neither cpu, cpu/PATH with a matrix product that doctor lists, cuda, cuda:N, nor null", c.Device)
+	kind, path, ok := strings.Cut(c.Device, "/")
+	p.ok(c.Device == "cpu" || ok && path != "" && (kind == "cpu" || kind == "sleep") || c.Device == "null" || device == "cuda" && (!numbered || err == nil), "device",
+		"%q is neither cpu, cpu/PATH with a matrix product that doctor lists, cuda, cuda:N, null, nor sleep/FILE with a scenario", c.Device)
 
 	p.ok(c.Target.Dir != "", "target.dir", "is not set: name the target's Hugging Face directory")
 	p.count("target.instances", c.Target.Instances, 1, 64)

@@ -9,8 +9,8 @@ import (
 	"penstock/kernels/cpu"
 )
 
-// Open returns the device of a name: cpu, cpu/PATH with a named matrix product, or null, whose ops do nothing. One that
-// was asked for and is not there is an error: nothing falls back silently.
+// Open returns the device of a name: cpu, cpu/PATH with a named matrix product, null, whose ops do nothing, or sleep/FILE,
+// which takes the times of a scenario. One that was asked for and is not there is an error: nothing falls back silently.
 func Open(name string) (kernels.Device, error) { return open(name, 0) }
 
 // OpenOne is Open with one thread, for a process that runs several devices side by side.
@@ -21,6 +21,12 @@ func open(name string, threads int) (kernels.Device, error) {
 	switch kind {
 	case "null":
 		return kernels.NewNull(), nil
+	case "sleep":
+		d, err := newSleeper(path)
+		if err != nil {
+			return nil, fmt.Errorf("device %q: %w", name, err)
+		}
+		return d, nil
 	case "cpu":
 		return cpu.New(cpu.Options{Threads: threads, Gemm: path})
 	}
@@ -29,7 +35,7 @@ func open(name string, threads int) (kernels.Device, error) {
 
 // Checksum returns the sum over features that devices of a name state in CheckFeatures.
 func Checksum(name string) func([]float32) uint64 {
-	if name == "null" {
+	if kind, _, _ := strings.Cut(name, "/"); kind == "null" || kind == "sleep" {
 		return func([]float32) uint64 { return 0 }
 	}
 	return kernels.CheckSum

@@ -25,6 +25,21 @@ func (s *Scenario) Times(total policy.Work) Times {
 	return Times{s: s, target: scale(s.Target.Cost), pack: scale(s.Pack.Cost), draft: scale(s.Draft.Cost)}
 }
 
+// Plain is the scenario with these times, multiplied by scale, as seconds that depend on no plan.
+func (t Times) Plain(scale float64) *Scenario {
+	s := *t.s
+	plain := func(c *Cost, r policy.Rates) {
+		c.Token, c.Square, c.Slot, c.Batch = scale*r.Token, scale*r.Square, scale*r.Slot, 0
+	}
+	plain(&s.Target.Cost, t.target)
+	plain(&s.Pack.Cost, t.pack)
+	plain(&s.Draft.Cost, t.draft)
+	s.Pack.Copy /= scale
+	s.Pack.Network /= scale
+	s.Draft.Optimizer *= scale
+	return &s
+}
+
 // Forward is how long a target works on a batch.
 func (t Times) Forward(w policy.Work) float64 { return t.target.Of(w) }
 
