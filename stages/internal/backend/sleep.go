@@ -16,7 +16,9 @@ type sleeper struct {
 	*kernels.Null
 	times   scenario.Times
 	charged [3]bool // since the last Sync
+	began   time.Time
 	due     time.Duration
+	late    time.Duration // by which earlier work took longer than it should: a busy machine wakes up late
 }
 
 // What is charged once between two Syncs.
@@ -43,6 +45,9 @@ func (*sleeper) Name() string { return "sleep" }
 
 func (s *sleeper) charge(what int, seconds float64) {
 	if !s.charged[what] {
+		if s.due == 0 {
+			s.began = time.Now()
+		}
 		s.charged[what] = true
 		s.due += time.Duration(seconds * float64(time.Second))
 	}
@@ -64,9 +69,12 @@ func (s *sleeper) BlockAttention(_, _, _, kc, _, _, _ kernels.Tensor, blocks []k
 	s.charge(aStep, s.times.Step(policy.Work{Tokens: float64(kc.Rows), Slots: float64(len(blocks) * size)}))
 }
 
-// Sync sleeps.
+// Sync sleeps until the work has taken the time that it is said to take, on average.
 func (s *sleeper) Sync() error {
-	time.Sleep(s.due)
-	s.due, s.charged = 0, [3]bool{}
+	if s.due > 0 {
+		time.Sleep(s.due - s.late - time.Since(s.began))
+		s.late += time.Since(s.began) - s.due
+		s.due, s.charged = 0, [3]bool{}
+	}
 	return s.Null.Sync()
 }
