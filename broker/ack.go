@@ -31,7 +31,7 @@ func (c *Conn) NakRoot(ctx context.Context, ackSubject string, delay time.Durati
 
 // ProgressRoot restarts the message's AckWait. It does not wait for the server; call it at a third of AckWait or more often.
 func (c *Conn) ProgressRoot(ackSubject string) error {
-	if err := checkAck(ackSubject); err != nil {
+	if err := CheckAck(ackSubject); err != nil {
 		return err
 	}
 	if err := c.post(OpProgress, ackSubject, []byte("+WPI")); err != nil {
@@ -43,7 +43,7 @@ func (c *Conn) ProgressRoot(ackSubject string) error {
 // settle asks until the server confirms. A consumer's subjects are there before a restarted server takes clients,
 // so silence after a few tries means that the consumer is gone.
 func (c *Conn) settle(ctx context.Context, op Op, ackSubject, body string) error {
-	if err := checkAck(ackSubject); err != nil {
+	if err := CheckAck(ackSubject); err != nil {
 		return err
 	}
 	silent := 0
@@ -58,8 +58,8 @@ func (c *Conn) settle(ctx context.Context, op Op, ackSubject, body string) error
 	})
 }
 
-// checkAck refuses what is not an acknowledge subject: it came in a record, and we are about to publish on it.
-func checkAck(subject string) error {
+// CheckAck refuses what is not an acknowledge subject: it came in a record, and we are about to publish on it.
+func CheckAck(subject string) error {
 	if !strings.HasPrefix(subject, "$JS.ACK.") || strings.ContainsAny(subject, " \t\r\n*>") {
 		return fmt.Errorf("%q is not an acknowledge subject", subject)
 	}

@@ -51,7 +51,7 @@ type Conn struct {
 // Dial connects as name, which also prefixes the inboxes. A server that is not there yet is waited for until ctx
 // ends, with each new reason reported to OnError; one that refuses the client or lacks JetStream is an error at once.
 func Dial(ctx context.Context, url, name string, opts Options) (*Conn, error) {
-	if err := checkToken("client name", name); err != nil {
+	if err := CheckToken("client name", name); err != nil {
 		return nil, err
 	}
 	if err := checkURL(url); err != nil {

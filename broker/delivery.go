@@ -36,8 +36,9 @@ func (d *Delivery[T]) NakDelay(ctx context.Context, delay time.Duration) error {
 // InProgress restarts the record's AckWait without waiting for the server.
 func (d *Delivery[T]) InProgress() error { return d.c.ProgressRoot(d.AckSubject) }
 
-// Term settles the record as one that nobody can work on. The reason is shown by the server's advisories.
+// Term settles the record as one that nobody can work on. The reason is shown by the server's advisories, and reported.
 func (d *Delivery[T]) Term(ctx context.Context, reason string) error {
+	d.c.opts.OnError(fmt.Errorf("record %d on %s is terminated: %s", d.Seq, d.Subject, reason))
 	return d.c.settle(ctx, OpTerm, d.AckSubject, "+TERM "+reason)
 }
 
@@ -58,8 +59,7 @@ func deliver[T schema.Record](ctx context.Context, c *Conn, m *nats.Msg) (*Deliv
 	if err == nil {
 		return d, true
 	}
-	c.opts.OnError(fmt.Errorf("record %d on %s is terminated: %w", d.Seq, m.Subject, err))
-	if err := d.Term(ctx, "does not decode"); err != nil {
+	if err := d.Term(ctx, err.Error()); err != nil {
 		c.opts.OnError(err)
 	}
 	return nil, false

@@ -32,7 +32,7 @@ func (g Generation) check() error {
 		return fmt.Errorf("generation %d: buckets and a positive ack wait must be given", g.Gen.Gen)
 	}
 	for _, b := range g.Buckets {
-		if err := checkToken("bucket", b.Bucket); err != nil {
+		if err := CheckToken("bucket", b.Bucket); err != nil {
 			return err
 		}
 		if b.Credit < 1 || b.Ceiling < b.Credit {

@@ -30,7 +30,7 @@ func NewPublisher[T schema.Record](c *Conn, e Edge[T]) *Publisher[T] {
 //
 // A subject that holds as many records as it may gives [ErrFull] at once; see [Publisher.PublishWhenFree].
 func (p *Publisher[T]) Publish(ctx context.Context, token string, rec T, id string) error {
-	if err := checkToken("subject token", token); err != nil {
+	if err := CheckToken("subject token", token); err != nil {
 		return err
 	}
 	m, err := p.c.message(ctx, p.e.Subject(token), rec)

@@ -38,7 +38,7 @@ func (c *Conn) Hops(ctx context.Context, e Edge[schema.Hop], gen uint32) (*Sourc
 
 // Releases opens the releases of a pool for its owner, making the pool's consumer if it is not there.
 func (c *Conn) Releases(ctx context.Context, pool string, ackWait time.Duration) (*Source[schema.Release], error) {
-	if err := checkToken("pool", pool); err != nil {
+	if err := CheckToken("pool", pool); err != nil {
 		return nil, err
 	}
 	cfg := relConsumer(pool, ackWait)

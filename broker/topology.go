@@ -110,8 +110,8 @@ func consumerGen(name string) uint32 {
 	return uint32(gen)
 }
 
-// checkToken refuses what could not stand as one token of a subject and in the name of a consumer.
-func checkToken(what, token string) error {
+// CheckToken refuses what could not stand as one token of a subject and in the name of a consumer.
+func CheckToken(what, token string) error {
 	if token == "" || len(token) > 64 || strings.ContainsFunc(token, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
 	}) {

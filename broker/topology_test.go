@@ -78,7 +78,7 @@ func TestTokens(t *testing.T) {
 		"b512": true, "target-0": true, "A_z": true, strings.Repeat("x", 64): true,
 		"": false, "a.b": false, "*": false, ">": false, "a b": false, "a\n": false, "ä": false, strings.Repeat("x", 65): false,
 	} {
-		if err := checkToken("bucket", token); (err == nil) != ok {
+		if err := CheckToken("bucket", token); (err == nil) != ok {
 			t.Errorf("%q: %v", token, err)
 		}
 	}

@@ -39,6 +39,14 @@ func count(t *testing.T, p *stagestest.Pipeline) lineage.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
+	run := openPlan(t, p)
+	defer run.Store.Close()
+	return lineage.Count(lines, run)
+}
+
+// openPlan opens the plan that the run followed.
+func openPlan(t *testing.T, p *stagestest.Pipeline) *worker.RunPlan {
+	t.Helper()
 	folder := p.Config.Data.Store
 	if folder == "" {
 		folder = p.Dir.Stores()
@@ -51,8 +59,7 @@ func count(t *testing.T, p *stagestest.Pipeline) lineage.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer run.Store.Close()
-	return lineage.Count(lines, run)
+	return run
 }
 
 func TestEveryDocumentIsTrainedOnce(t *testing.T) {

@@ -4,8 +4,11 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
 
 	"penstock/broker"
 	"penstock/schema"
@@ -23,12 +26,27 @@ func Run(ctx context.Context, env *runtime.Env) error {
 			return err
 		}
 		defer run.Store.Close()
-		return w.Generations(ctx, func(ctx context.Context, gen uint32) error {
-			b := builder{w: w, plan: run.Plan, gen: gen, pub: broker.NewPublisher(w.Conn, broker.Fwd)}
-			return b.publish(ctx)
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() error { return quiet(ctx, watchRejects(ctx, w)) })
+		g.Go(func() error {
+			err := w.Generations(ctx, func(ctx context.Context, gen uint32) error {
+				b := builder{w: w, plan: run.Plan, gen: gen, pub: broker.NewPublisher(w.Conn, broker.Fwd)}
+				return b.publish(ctx)
+			})
+			if err == nil {
+				err = errDone
+			}
+			return err
 		})
+		if err := g.Wait(); !errors.Is(err, errDone) {
+			return err
+		}
+		return nil
 	})
 }
+
+// errDone ends the goroutines of a builder whose run is complete.
+var errDone = errors.New("all windows have committed")
 
 // announce prepares the store, or finds it prepared, and says on the board what the run trains on.
 func announce(ctx context.Context, w *worker.Worker) (*worker.RunPlan, error) {
@@ -67,4 +85,15 @@ func (b *builder) root(p plan.BatchPlan) schema.Root {
 		Batch:     schema.Batch{Run: b.w.Run.Name(), Gen: b.gen, Epoch: uint32(p.Epoch), Window: uint32(p.Window), Index: uint32(p.Index), Bucket: p.Bucket},
 		Documents: uint32(len(p.Docs)), Tokens: uint32(p.Tokens),
 	}
+}
+
+// fullFor is how many times AckWait a subject may be full.
+const fullFor = 4
+
+// put publishes a root. A subject that is full of what nobody should have put there has room again when the targets have
+// thrown it out; one that stays full is an error.
+func (b *builder) put(ctx context.Context, bucket string, r schema.Root, id string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, fullFor*b.w.AckWait, errors.New("its subject stays full"))
+	defer cancel()
+	return b.pub.PublishWhenFree(ctx, bucket, r, id)
 }

@@ -64,7 +64,7 @@ func (b *builder) publishBucket(ctx context.Context, bucket string, published *a
 			r := b.root(p)
 			of := telemetry.Of{Batch: r.Batch, Tokens: r.Tokens, Subject: broker.Fwd.Subject(bucket), Operation: "send"}
 			traced, build := b.w.Trace.Start(ctx, telemetry.Build, time.Now(), of)
-			err := b.pub.Publish(traced, bucket, r, rootID(r.Batch))
+			err := b.put(traced, bucket, r, rootID(r.Batch))
 			build.End(err)
 			if err != nil {
 				return fmt.Errorf("root of batch %d: %w", p.Index, err)

@@ -42,6 +42,10 @@ func (s *session) pack(ctx context.Context, h worker.Hop) (packed, error) {
 		void = l.Stale(r.Batch) || l.Of(r.Window, r.Index).State >= policy.Added
 		reserve = s.run.Reserve(l, s.w.Config.Deterministic)
 	})
+	if !s.run.Has(r.Batch) {
+		s.w.Log.Warn("hop of no planned batch", "batch", r.Index, "window", r.Window, "bucket", r.Bucket, "from", r.From)
+		void = true
+	}
 	if void {
 		return packed{}, errVoid
 	}

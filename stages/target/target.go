@@ -12,7 +12,6 @@ import (
 	"penstock/kernels"
 	"penstock/schema"
 	"penstock/schema/hf"
-	"penstock/stages/internal/backend"
 	"penstock/stages/internal/model"
 	"penstock/stages/internal/runtime"
 	"penstock/stages/internal/telemetry"
@@ -22,9 +21,9 @@ import (
 // Run is the stage. It returns once every window of the plan has committed.
 func Run(ctx context.Context, env *runtime.Env) error {
 	return worker.Run(ctx, env, func(ctx context.Context, w *worker.Worker) error {
-		dev, err := backend.Open(w.Device)
+		dev, err := w.OpenDevice()
 		if err != nil {
-			return runtime.Permanent(err)
+			return err
 		}
 		defer dev.Close()
 		m, geo, err := load(dev, w)

@@ -45,10 +45,10 @@ func (w *Worker) Reject(ctx context.Context, h schema.Hop, reason string) error 
 			return nil
 		}
 		var rec schema.Record = schema.Suspect{Batch: h.Batch, Reason: reason, From: h.From}
-		settle := func() error { return w.Conn.NakRoot(ctx, h.Root, 0) }
+		settle := func() error { return w.hint(ctx, func(ctx context.Context) error { return w.Conn.NakRoot(ctx, h.Root, 0) }) }
 		if s.Suspects > 0 {
 			rec = schema.Dead{Batch: h.Batch, Reason: reason}
-			settle = func() error { return w.Conn.AckRoot(ctx, h.Root) }
+			settle = func() error { return w.hint(ctx, func(ctx context.Context) error { return w.Conn.AckRoot(ctx, h.Root) }) }
 		}
 		seq, err := w.Conn.Ledger().Append(ctx, broker.LedgerBatch(h.Gen, h.Window, h.Index), rec, s.Seq)
 		var lost *broker.LostError
@@ -62,11 +62,19 @@ func (w *Worker) Reject(ctx context.Context, h schema.Hop, reason string) error 
 		w.Ledger.Apply(broker.Entry{Seq: seq, Record: rec})
 		w.Metrics.Rejected(rec.Kind())
 		w.Log.Warn("bad features", "batch", h.Index, "window", h.Window, "from", h.From, "reason", reason, "ledger", rec.Kind())
-		if err := settle(); err != nil && !errors.Is(err, broker.ErrGone) {
-			return err
-		}
-		return nil
+		return settle()
 	}
+}
+
+// hint settles a root that a record names. If the root is not what the record says, the server does not answer, and that
+// is no failure: a root that is not settled comes again, and the ledger says what becomes of it then.
+func (w *Worker) hint(ctx context.Context, settle func(context.Context) error) error {
+	short, cancel := context.WithTimeout(ctx, min(w.AckWait, time.Second))
+	defer cancel()
+	if err := settle(short); err != nil && short.Err() == nil && !errors.Is(err, broker.ErrGone) {
+		return err
+	}
+	return context.Cause(ctx)
 }
 
 // Always is a readiness that never waits.

@@ -3,7 +3,10 @@ package worker
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"penstock/broker"
@@ -91,6 +94,19 @@ func compareHops(a, b Hop) int {
 	return cmp.Or(cmp.Compare(a.Record.Window, b.Record.Window), cmp.Compare(a.Record.Index, b.Record.Index))
 }
 
+// sane refuses a hop that no stage of this version writes: its names are used in subjects, and it is answered on its root.
+func sane(h schema.Hop) error {
+	for what, token := range map[string]string{"bucket": h.Bucket, "pool": h.Pool} {
+		if err := broker.CheckToken(what, token); err != nil {
+			return err
+		}
+	}
+	if !strings.HasPrefix(h.Root, "$JS.ACK."+broker.Fwd.Stream+".") {
+		return fmt.Errorf("root %q is no acknowledge subject of %s", h.Root, broker.Fwd.Stream)
+	}
+	return broker.CheckAck(h.Root)
+}
+
 // Receive parks what a source delivers until ctx ends or the source does. ready is waited on before each pull, so that a
 // process without room leaves the hop to another.
 func (p *Park) Receive(ctx context.Context, s *broker.Source[schema.Hop], ready func(context.Context) error) error {
@@ -101,6 +117,12 @@ func (p *Park) Receive(ctx context.Context, s *broker.Source[schema.Hop], ready 
 		h, err := s.Next(ctx)
 		if err != nil {
 			return err
+		}
+		if err := sane(h.Record); err != nil {
+			if err := h.Term(ctx, err.Error()); err != nil && !errors.Is(err, broker.ErrGone) {
+				return err
+			}
+			continue
 		}
 		p.Add(h)
 	}

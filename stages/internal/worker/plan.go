@@ -91,11 +91,16 @@ func (r *RunPlan) MaxTokens() int { return r.max }
 // Batch returns the planned batch that a record names, and an error if the record contradicts the plan.
 func (r *RunPlan) Batch(b schema.Batch, documents, tokens uint32) (plan.BatchPlan, error) {
 	p := r.Plan.Batch(int(b.Index))
-	if len(p.Docs) == 0 || p.Window != int(b.Window) || p.Epoch != int(b.Epoch) || p.Bucket != b.Bucket ||
-		len(p.Docs) != int(documents) || p.Tokens != int(tokens) {
+	if !r.Has(b) || len(p.Docs) != int(documents) || p.Tokens != int(tokens) {
 		return p, fmt.Errorf("batch %d of window %d, bucket %s, %d documents, %d tokens is not in the plan", b.Index, b.Window, b.Bucket, documents, tokens)
 	}
 	return p, nil
+}
+
+// Has reports whether the plan has such a batch.
+func (r *RunPlan) Has(b schema.Batch) bool {
+	p := r.Plan.Batch(int(b.Index))
+	return len(p.Docs) > 0 && p.Window == int(b.Window) && p.Epoch == int(b.Epoch) && p.Bucket == b.Bucket
 }
 
 // Check refuses a hop that contradicts the plan or has rows of another width.
