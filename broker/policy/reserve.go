@@ -21,3 +21,13 @@ func (r Reserve) Admit(window, index uint32, free int) bool {
 	}
 	return window <= r.Oldest
 }
+
+// ReserveFor returns the rule as the ledger stands. planned are the batches of the oldest open window, in plan order;
+// only deterministic order looks at them.
+func ReserveFor(l *Lineage, planned []uint32, deterministic bool) Reserve {
+	r := Reserve{Deterministic: deterministic, Oldest: l.Next}
+	if deterministic {
+		r.Lowest, _ = l.Lowest(l.Next, planned)
+	}
+	return r
+}

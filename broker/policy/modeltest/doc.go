@@ -1,0 +1,21 @@
+// Package modeltest explores the dispatch protocol: every order in which the processes of a small system can act, with
+// crashes, and with messages that are lost, doubled or overtaken. It decides with the functions of package policy, the
+// same that the stages call, and looks for what must never be: a state from which the run cannot complete, a slot that
+// nobody will free, data that is overwritten while its reader publishes, a batch in two sums.
+//
+// A [System] is what runs and what may go wrong, a [State] is everything that the processes and the broker know, a step
+// is one thing that one of them does without interruption. [Explore] visits every state; [Walk] follows one path at
+// random, for systems too large to exhaust. A [Rule] can be taken out of force, and then the explorer must find why it
+// is there.
+//
+// # What stands for what
+//
+// A slot's generation is a counter in the product. Here a reference knows whether it still names the slot's present use
+// (fresh), an earlier one (stale), or one of an owner that is dead (gone); counters would only make equal states differ.
+// A ledger sequence is likewise the knowledge whether a claim is still its subject's last record. A message is queued,
+// or in the hands of a process, and a crash puts it back: AckWait may end at any later time. Queues of hops keep no
+// order, so one message overtakes another freely; roots of one bucket come in the order in which they were stored. A
+// publish that does not arrive is one that has not happened yet, or never does because its sender dies.
+//
+// The list of steps names for each the code of the stages that does it, and a test compares the rules that both call.
+package modeltest

@@ -1,0 +1,192 @@
+package modeltest
+
+import (
+	"fmt"
+
+	"penstock/broker/policy"
+	"penstock/schema"
+)
+
+var rankSteps = []step{
+	{"rank receives hop", false, (*Model).trainArrivals, (*Model).park},
+	{"rank claims hop", false, (*Model).claimable, (*Model).claim},
+	{"rank has copied hop", false, (*Model).reading, (*Model).copied},
+	{"rank adds hop", false, (*Model).addable, (*Model).add},
+}
+
+// member reports whether a rank is alive and in the group.
+func (m *Model) member(s *State, r int) bool {
+	return s.ranks[r].up && (m.Ranks == 1 || s.led.members&(1<<r) != 0)
+}
+
+func (m *Model) trainArrivals(s *State, add func(a, b int)) {
+	for r := range m.Ranks {
+		if m.Grain.Hops && m.member(s, r) && !(m.without(ParkUntilOpen) && s.holds(trainEdge, r)) {
+			m.arrivals(s, trainEdge, func(i int) { add(r, i) })
+		}
+	}
+}
+
+// opened reports whether a rank may look at a hop: its window is the one that the rank sums, or it is old.
+func (m *Model) opened(s *State, r int, h hop) bool {
+	b := m.named(s, h.batch, h.gen)
+	return s.led.lineage.Opened(uint32(s.gen), b) && (m.stale(s, h.batch, h.gen) || uint8(b.Window) == s.ranks[r].window)
+}
+
+// claimable lists the hops that a rank can claim or drop: those it holds, or, where receiving is no step, those queued.
+func (m *Model) claimable(s *State, add func(a, b int)) {
+	for r := 0; r < m.Ranks && !m.Grain.Hops; r++ {
+		if m.member(s, r) {
+			m.arrivals(s, trainEdge, func(i int) {
+				if m.ripe(s, r, s.hops[i]) {
+					add(r, i)
+				}
+			})
+		}
+	}
+	for i, h := range s.hops {
+		if h.edge == trainEdge && h.state == hopHeld && m.ripe(s, int(h.holder), h) {
+			add(int(h.holder), i)
+		}
+	}
+}
+
+// ripe reports whether a rank needs to park a hop no longer.
+func (m *Model) ripe(s *State, r int, h hop) bool {
+	k := &s.ranks[r]
+	return m.opened(s, r, h) && m.hasBuffer(s, r, h.batch) && !s.led.lineage.Busy(m.named(s, h.batch, h.gen), owner(uint8(r), k.inc))
+}
+
+// hasBuffer reports whether a rank may copy a batch: in deterministic order the last buffer is for the lowest index.
+func (m *Model) hasBuffer(s *State, r int, b uint8) bool {
+	if m.Buffers == 0 {
+		return true
+	}
+	free := m.Buffers
+	for _, h := range s.hops {
+		if h.edge == trainEdge && int(h.holder) == r && (h.state == hopReading || h.state == hopCopied) {
+			free--
+		}
+	}
+	return m.admits(s, b, free, ReserveBuffer)
+}
+
+// claim makes a batch the rank's and begins to copy its features, or drops a hop that needs no work.
+func (m *Model) claim(s *State, r, i int) error {
+	h := &s.hops[i]
+	h.holder = uint8(r)
+	b := m.named(s, h.batch, h.gen)
+	for k, x := range s.hops { // a second delivery while the first is in work
+		if k != i && x.edge == trainEdge && int(x.holder) == r && x.batch == h.batch && (x.state == hopReading || x.state == hopCopied) {
+			return m.drop(s, i)
+		}
+	}
+	rk := s.ranks[r]
+	right, _ := s.led.lineage.Claimable(b, owner(uint8(r), rk.inc))
+	if right == policy.Drop {
+		return m.drop(s, i)
+	}
+	if right == policy.Take && !m.without(ClaimBeforeWork) {
+		m.append(s, h.batch, schema.Claim{Batch: b, Rank: rankName(uint8(r)), Incarnation: owner(uint8(r), rk.inc), RankEpoch: uint32(rk.epoch)})
+	}
+	h.claim, h.state = 1, hopReading
+	if m.Grain.Reads && h.ref.match != stale && h.ref.match != gone {
+		return nil
+	}
+	return m.copied(s, r, i)
+}
+
+// giveBack ends a claim whose work is given up, so that no other rank waits for it.
+func (m *Model) giveBack(s *State, r, i int) {
+	h := &s.hops[i]
+	if h.claim == 1 && m.Ranks > 1 && !m.without(GiveBackClaims) {
+		m.append(s, h.batch, schema.Claim{Batch: m.named(s, h.batch, h.gen)})
+	}
+	h.claim = 0
+}
+
+func (m *Model) reading(s *State, add func(a, b int)) {
+	for i, h := range s.hops {
+		if h.edge == trainEdge && h.state == hopReading {
+			add(int(h.holder), i)
+		}
+	}
+}
+
+// copied keeps the copy if the packer's slot was in the same use throughout.
+func (m *Model) copied(s *State, r, i int) error {
+	h := &s.hops[i]
+	if h.ref.match == torn || m.Grain.Reads && m.without(RankChecksAfterCopy) && h.ref.match == stale {
+		return fmt.Errorf("rank %d takes batch %d from a slot that was overwritten while it read", r, h.batch)
+	}
+	if h.ref.match != fresh {
+		m.giveBack(s, r, i)
+		return m.drop(s, i)
+	}
+	h.state = hopCopied
+	return nil
+}
+
+// addable lists what a rank has computed: in deterministic order, only the lowest index.
+func (m *Model) addable(s *State, add func(a, b int)) {
+	lowest, ok := s.led.lineage.Lowest(s.led.lineage.Next, m.planned(s.led.window))
+	for i, h := range s.hops {
+		if h.edge == trainEdge && h.state == hopCopied && (!m.Deterministic || m.settledBatch(s, h.batch, h.gen) || ok && uint32(h.batch) == lowest) {
+			add(int(h.holder), i)
+		}
+	}
+}
+
+// add writes the addition and sums the gradient; if the claim is not the last record any more, it drops both.
+func (m *Model) add(s *State, r, i int) error {
+	h := &s.hops[i]
+	rk := &s.ranks[r]
+	mine := h.claim == 1 || m.without(CompareAndSet)
+	h.claim = 0
+	if !mine || m.stale(s, h.batch, h.gen) {
+		return m.drop(s, i)
+	}
+	if rk.sum&bit(h.batch) != 0 {
+		return fmt.Errorf("rank %d adds batch %d twice to its sum", r, h.batch)
+	}
+	rk.sum |= bit(h.batch)
+	b := h.batch
+	m.append(s, b, m.added(s, b, uint8(r), rk.inc, rk.epoch))
+	if m.without(AckAfterCommit) {
+		m.settleRoot(s, b)
+	}
+	return m.finish(s, i)
+}
+
+// settleRoot acknowledges a batch's root.
+func (m *Model) settleRoot(s *State, b uint8) {
+	for i, r := range s.roots {
+		if r.batch == b && r.gen == s.gen {
+			s.roots = append(s.roots[:i], s.roots[i+1:]...)
+			return
+		}
+	}
+}
+
+// reject asks for a batch's features again, or the second time declares it dead.
+func (m *Model) reject(s *State, o, i int) error {
+	s.faults.Bad--
+	h := &s.hops[i]
+	m.slotsOf(s, o)[h.own] = use{}
+	h.own = 0
+	b := m.named(s, h.batch, h.gen)
+	verdict, _ := s.led.lineage.Judge(b)
+	switch id := h.batch; verdict {
+	case policy.Redo:
+		m.append(s, id, schema.Suspect{Batch: b})
+		for k := range s.roots {
+			if s.roots[k].batch == id && s.roots[k].gen == s.gen {
+				s.roots[k].state = rootBack
+			}
+		}
+	case policy.Declare:
+		m.append(s, id, schema.Dead{Batch: b})
+		m.settleRoot(s, id)
+	}
+	return m.finish(s, i)
+}

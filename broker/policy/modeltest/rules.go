@@ -1,0 +1,50 @@
+package modeltest
+
+// Rule names one of the rules that the protocol stands on.
+type Rule int
+
+// The rules that can be taken out of force, one at a time.
+const (
+	None                   Rule = iota
+	CreditFloor                 // a pull limit is at least the bucket's most batches of a window
+	PublishWithinLookahead      // the builder publishes window w only when w ≤ committed + R
+	PublishInPlanOrder          // one publisher a bucket, in plan order
+	ResumeBehindTail            // a restarted builder reads each subject's tail
+	ReserveTarget               // the last free slot of a target is for the oldest window
+	ReservePack                 // the last free slot of a packer is for the oldest window
+	ReleaseNamesGeneration      // a release is honoured only for the use that it names
+	ReleaseNamesOwner           // and only by the incarnation that it names
+	ReleaseBeforeAck            // a slot is released before the hop is acknowledged
+	DropReleases                // whoever drops a message releases its slot
+	FreeCommitted               // an owner frees the slots of committed windows
+	FreeOldGeneration           // an owner frees all slots when a generation opens
+	BumpBeforeWrite             // the generation word moves before the slot is written
+	CheckAfterCopy              // a packer tests the generation again after its copy
+	RankChecksAfterCopy         // and so does a rank
+	HopLimitCoversSlots         // consumers of hops may have all slots' messages out
+	ParkUntilOpen               // what may not be worked on yet is held, not handed back at once
+	CompareAndSet               // the ledger takes a record only behind the one that its writer saw
+	ClaimBeforeWork             // a rank writes a claim before it works
+	GiveBackClaims              // a rank that gives work up gives its claim back
+	OutsidersAreVoid            // claims and additions by an incarnation outside the rank epoch do not count
+	FirstControlWins            // commit and epoch exclude each other
+	StepAfterCommit             // a rank steps only when it has read the commit
+	AckAfterCommit              // roots are acknowledged only then
+	DropOldGenerations          // records of a lower generation are dropped
+	PurgeOldGeneration          // opening a generation purges the queues
+	ConsumersPerGeneration      // and makes new consumers, which old acknowledgements do not reach
+	ReserveLowest               // deterministic: the last free slot is for the lowest index not added
+	FreeWhenMovedBack           // deterministic: when that index moves back, slots at or after it are freed
+	ReserveBuffer               // deterministic: so is a rank's last buffer
+	rules
+)
+
+var ruleNames = [rules]string{
+	"None", "CreditFloor", "PublishWithinLookahead", "PublishInPlanOrder", "ResumeBehindTail", "ReserveTarget", "ReservePack",
+	"ReleaseNamesGeneration", "ReleaseNamesOwner", "ReleaseBeforeAck", "DropReleases", "FreeCommitted", "FreeOldGeneration",
+	"BumpBeforeWrite", "CheckAfterCopy", "RankChecksAfterCopy", "HopLimitCoversSlots", "ParkUntilOpen", "CompareAndSet",
+	"ClaimBeforeWork", "GiveBackClaims", "OutsidersAreVoid", "FirstControlWins", "StepAfterCommit", "AckAfterCommit", "DropOldGenerations",
+	"PurgeOldGeneration", "ConsumersPerGeneration", "ReserveLowest", "FreeWhenMovedBack", "ReserveBuffer",
+}
+
+func (r Rule) String() string { return ruleNames[r] }
