@@ -132,7 +132,7 @@ func encode(o Options) ([]prompt, error) {
 	}
 	out := make([]prompt, len(list))
 	for i, p := range list {
-		text, err := template.Render([]chat.Message{{Role: "user", Content: p.Prompt}}, true)
+		text, err := template.Render(chat.Talk(chat.Message{Role: "user", Content: p.Prompt}), true)
 		if err != nil {
 			return nil, fmt.Errorf("prompt %q: %w", p.ID, err)
 		}

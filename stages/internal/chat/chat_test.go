@@ -43,11 +43,11 @@ func TestGolden(t *testing.T) {
 		t.Fatal("no golden cases")
 	}
 	for i, c := range cases {
-		text, err := tmpl.Render(c.Messages, false)
+		text, err := tmpl.Render(Talk(c.Messages...), false)
 		if err != nil || text != c.Rendered {
 			t.Errorf("case %d: Render = %q, %v, want %q", i, text, err, c.Rendered)
 		}
-		ids, mask, err := tmpl.Encode(c.Messages)
+		ids, mask, err := tmpl.Encode(Talk(c.Messages...), Policy{})
 		if err != nil {
 			t.Fatalf("case %d: %v", i, err)
 		}

@@ -2,20 +2,21 @@ package chat
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// Encode returns the ids of a conversation and its loss mask, one entry a token: 1 on what the assistant wrote and the
-// token that ends its turn, 0 elsewhere.
+// Encode returns the ids of a conversation and its loss mask, one entry a token: 1 on what the assistant wrote, its tool
+// calls included, and the token that ends its turn, as far as the policy has it; 0 elsewhere.
 //
 // The text is encoded piece by piece, as it comes about when a model is served: each turn's header, then its content
 // with the token that ends it, then what follows. The pieces join to what Render gives.
-func (t *Template) Encode(messages []Message) (ids []int32, mask []uint8, err error) {
-	text, err := t.Render(messages, false)
+func (t *Template) Encode(c Conversation, p Policy) (ids []int32, mask []uint8, err error) {
+	text, err := t.Render(c, false)
 	if err != nil {
 		return nil, nil, err
 	}
-	layout, err := t.layout(messages, text)
+	layout, err := t.layout(c, text)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -26,17 +27,34 @@ func (t *Template) Encode(messages []Message) (ids []int32, mask []uint8, err er
 		}
 	}
 	add(layout.frames[0], 0)
+	on := p.trained(layout.turns)
 	for i, turn := range layout.turns {
 		frame := layout.frames[i+1]
 		end := t.turnEnd(frame)
-		loss := uint8(0)
-		if turn.assistant {
+		loss, from := uint8(0), len(ids)
+		if on[i] {
 			loss = 1
 		}
 		add(turn.text+frame[:end], loss)
+		if p.SkipThinking && on[i] {
+			t.skip(ids, mask, from, turn.text[:turn.thinking()])
+		}
 		add(frame[end:], 0)
 	}
 	return ids, mask, nil
+}
+
+// skip takes the tokens of text, with which the piece that starts at token from begins, out of the mask.
+func (t *Template) skip(ids []int32, mask []uint8, from int, text string) {
+	if text == "" {
+		return
+	}
+	for i, id := range t.tok.Continue(slices.Clone(ids[:from]), text)[from:] {
+		if from+i >= len(ids) || ids[from+i] != id {
+			return
+		}
+		mask[from+i] = 0
+	}
 }
 
 // turnEnd returns how many bytes of the text after a content belong to the turn: up to the special token that ends it,
@@ -65,7 +83,11 @@ type layout struct {
 type turn struct {
 	text      string
 	assistant bool
+	apart     int // bytes at its beginning that the template makes of a reasoning kept apart from the content
 }
+
+// thinking returns how many bytes at the beginning of a turn are thinking.
+func (t turn) thinking() int { return max(t.apart, thinking(t.text)) }
 
 func (l layout) join() string {
 	var b strings.Builder
@@ -79,8 +101,8 @@ func (l layout) join() string {
 
 // layout takes text, the rendered messages, apart: at every content if the template writes them all as they are, else at
 // the assistant's, else at what the template makes of the assistant's.
-func (t *Template) layout(messages []Message, text string) (layout, error) {
-	m := newMarks(messages)
+func (t *Template) layout(c Conversation, text string) (layout, error) {
+	m := newMarks(c)
 	every := func(Message) bool { return true }
 	for _, marked := range []func(Message) bool{every, isAssistant} {
 		l, err := t.verbatim(m, marked)

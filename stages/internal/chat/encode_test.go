@@ -12,8 +12,8 @@ import (
 const chatML = `{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}` +
 	`{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
 
-// thinking shows reasoning only in the last turn, taken from the content or from its own field.
-const thinking = `{% for m in messages %}
+// reasoner shows reasoning only in the last turn, taken from the content or from its own field.
+const reasoner = `{% for m in messages %}
 {%- set content = m.content %}{% set why = '' %}
 {%- if m.reasoning_content %}{% set why = m.reasoning_content %}
 {%- elif '</think>' in content %}{% set why = content.split('</think>')[0].split('<think>')[-1].strip('\n') %}{% set content = content.split('</think>')[-1].lstrip('\n') %}{% endif %}
@@ -61,10 +61,10 @@ func TestTemplates(t *testing.T) {
 		{"users' words changed", strings.Replace(chatML, "m.content", "(m.content if m.role == 'assistant' else m.content | upper)", 1), talk("a?", " b"), []string{" b<|im_end|>"}},
 		{"space before the end of turn", strings.Replace(chatML, "'<|im_end|>", "' <|im_end|>", 1), talk("a?", "b"), []string{"b <|im_end|>"}},
 		{"no end of turn", `{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}`, talk("a?", "b."), []string{"b."}},
-		{"header with a fixed think block", thinking, talk("a?", "b.", "c?", "d."), []string{"b.<|im_end|>", "d.<|im_end|>"}},
-		{"reasoning in the content", thinking, talk("a?", "<think>\nhm\n</think>\n\nb.", "c?", "<think>\nwell\n</think>\n\nd."),
+		{"header with a fixed think block", reasoner, talk("a?", "b.", "c?", "d."), []string{"b.<|im_end|>", "d.<|im_end|>"}},
+		{"reasoning in the content", reasoner, talk("a?", "<think>\nhm\n</think>\n\nb.", "c?", "<think>\nwell\n</think>\n\nd."),
 			[]string{"b.<|im_end|>", "<think>\nwell\n</think>\n\nd.<|im_end|>"}},
-		{"reasoning beside the content", thinking, []Message{{Role: "user", Content: "a"}, {Role: "assistant", Content: "b", Reasoning: "why"}},
+		{"reasoning beside the content", reasoner, []Message{{Role: "user", Content: "a"}, {Role: "assistant", Content: "b", Reasoning: "why"}},
 			[]string{"<think>\nwhy\n</think>\n\nb<|im_end|>"}},
 	} {
 		tmpl, err := New(c.template, nil, tok)
@@ -72,7 +72,7 @@ func TestTemplates(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		ids, mask, err := tmpl.Encode(c.messages)
+		ids, mask, err := tmpl.Encode(Talk(c.messages...), Policy{})
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -83,7 +83,7 @@ func TestTemplates(t *testing.T) {
 		if got := supervised(tmpl, ids, mask); !slices.Equal(got, c.want) {
 			t.Errorf("%s: supervised %q, want %q", c.name, got, c.want)
 		}
-		if want, err := tmpl.Render(c.messages, false); err != nil || tok.Decode(ids) != want {
+		if want, err := tmpl.Render(Talk(c.messages...), false); err != nil || tok.Decode(ids) != want {
 			t.Errorf("%s: the ids stand for %q, want %q, %v", c.name, tok.Decode(ids), want, err)
 		}
 	}
@@ -100,7 +100,7 @@ func TestUnfindableTurns(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if _, _, err := tmpl.Encode([]Message{{Role: "user", Content: "a"}, {Role: "assistant", Content: "b"}}); err == nil {
+		if _, _, err := tmpl.Encode(Talk(Message{Role: "user", Content: "a"}, Message{Role: "assistant", Content: "b"}), Policy{}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -135,12 +135,12 @@ func TestEncodeAsServed(t *testing.T) {
 			add(m.Content+"<|im_end|>", m.Role == "assistant")
 			add("\n", false)
 		}
-		ids, mask, err := tmpl.Encode(messages)
+		ids, mask, err := tmpl.Encode(Talk(messages...), Policy{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(ids, want) || !slices.Equal(mask, wantMask) {
-			t.Fatalf("Encode(%q)\n got %v\n     %v\nwant %v\n     %v", messages, ids, mask, want, wantMask)
+			t.Fatalf("Encode(%+v)\n got %v\n     %v\nwant %v\n     %v", messages, ids, mask, want, wantMask)
 		}
 	})
 }

@@ -2,18 +2,19 @@ package chat
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // marks stands in for the contents of a conversation by marks that none of its messages contains.
 type marks struct {
-	messages []Message
-	stem     string
+	Conversation
+	stem string
 }
 
-func newMarks(messages []Message) marks {
+func newMarks(c Conversation) marks {
 	for n := 0; ; n++ {
-		m := marks{messages, fmt.Sprintf("PENSTOCK%dTURN", n)}
+		m := marks{c, fmt.Sprintf("PENSTOCK%dTURN", n)}
 		if !m.collide() {
 			return m
 		}
@@ -21,12 +22,14 @@ func newMarks(messages []Message) marks {
 }
 
 func (m marks) collide() bool {
-	for _, msg := range m.messages {
-		if strings.Contains(msg.Content, m.stem) || strings.Contains(msg.Reasoning, m.stem) || strings.Contains(msg.Role, m.stem) {
-			return true
+	for _, msg := range m.Messages {
+		for _, text := range []string{msg.Content, msg.Reasoning, msg.Role, msg.Name, msg.ToolCallID, string(msg.ToolCalls)} {
+			if strings.Contains(text, m.stem) {
+				return true
+			}
 		}
 	}
-	return false
+	return strings.Contains(string(m.Tools), m.stem)
 }
 
 // of is the mark of message i. No mark is part of another.
@@ -34,24 +37,24 @@ func (m marks) of(i int) string { return fmt.Sprintf("%s%dEND", m.stem, i) }
 
 // renderMarked renders the conversation with marks for the contents of the chosen messages.
 func (t *Template) renderMarked(m marks, chosen func(i int) bool) (text string, err error) {
-	list := make([]Message, len(m.messages))
-	for i, msg := range m.messages {
+	list := make([]Message, len(m.Messages))
+	for i, msg := range m.Messages {
 		if chosen(i) {
-			msg.Content, msg.Reasoning = m.of(i), ""
+			msg.Content, msg.NoContent, msg.Reasoning, msg.ToolCalls = m.of(i), false, "", nil
 		}
 		list[i] = msg
 	}
-	return t.Render(list, false)
+	return t.Render(Conversation{list, m.Tools}, false)
 }
 
 // verbatim is the layout with the chosen messages' contents as they are.
 func (t *Template) verbatim(m marks, chosen func(Message) bool) (layout, error) {
-	rest, err := t.renderMarked(m, func(i int) bool { return chosen(m.messages[i]) })
+	rest, err := t.renderMarked(m, func(i int) bool { return chosen(m.Messages[i]) })
 	if err != nil {
 		return layout{}, err
 	}
 	var l layout
-	for i, msg := range m.messages {
+	for i, msg := range m.Messages {
 		if !chosen(msg) {
 			continue
 		}
@@ -60,7 +63,7 @@ func (t *Template) verbatim(m marks, chosen func(Message) bool) (layout, error) 
 			return layout{}, fmt.Errorf("find the turn of message %d (%s): the chat template does not write it exactly once, in its place", i+1, msg.Role)
 		}
 		l.frames = append(l.frames, before)
-		l.turns = append(l.turns, turn{msg.Content, msg.Role == Assistant})
+		l.turns = append(l.turns, turn{text: msg.Content, assistant: msg.Role == Assistant})
 		rest = after
 	}
 	l.frames = append(l.frames, rest)
@@ -77,11 +80,11 @@ func (t *Template) rewritten(m marks) (layout, error) {
 	}
 	k := 0
 	var before strings.Builder
-	for i, msg := range m.messages {
+	for i, msg := range m.Messages {
 		if !isAssistant(msg) {
 			continue
 		}
-		text, err := t.renderMarked(m, func(j int) bool { return j != i && isAssistant(m.messages[j]) })
+		text, err := t.renderMarked(m, func(j int) bool { return j != i && isAssistant(m.Messages[j]) })
 		if err != nil {
 			return layout{}, err
 		}
@@ -96,6 +99,7 @@ func (t *Template) rewritten(m marks) (layout, error) {
 			return layout{}, fmt.Errorf("find the turn of message %d (%s): the chat template changes other text with it", i+1, msg.Role)
 		}
 		l.turns[k].text = found
+		l.turns[k].apart = t.apart(m, i, before.String()+l.frames[k])
 		before.WriteString(head)
 		before.WriteString(m.of(i))
 		k++
@@ -103,11 +107,34 @@ func (t *Template) rewritten(m marks) (layout, error) {
 	return l, nil
 }
 
+// apart returns how many bytes the template writes for the reasoning of message i between head and the content: found by
+// marking the content alone.
+func (t *Template) apart(m marks, i int, head string) int {
+	if m.Messages[i].Reasoning == "" {
+		return 0
+	}
+	list := slices.Clone(m.Messages)
+	for j := range list {
+		if isAssistant(list[j]) {
+			list[j].Content, list[j].NoContent = m.of(j), false
+			if j != i {
+				list[j].Reasoning, list[j].ToolCalls = "", nil
+			}
+		}
+	}
+	text, err := t.Render(Conversation{list, m.Tools}, false)
+	rest, ok := strings.CutPrefix(text, head)
+	if n := strings.Index(rest, m.of(i)); err == nil && ok && n > 0 {
+		return n
+	}
+	return 0
+}
+
 // after is the marked text that follows the mark of message i, turn k of the layout.
 func (m marks) after(l layout, i, k int) string {
 	var b strings.Builder
-	for j := i + 1; j < len(m.messages); j++ {
-		if isAssistant(m.messages[j]) {
+	for j := i + 1; j < len(m.Messages); j++ {
+		if isAssistant(m.Messages[j]) {
 			k++
 			b.WriteString(l.frames[k])
 			b.WriteString(m.of(j))

@@ -45,7 +45,7 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if got, err := tmpl.Render([]Message{{Role: "user", Content: "x"}}, false); err != nil || got != c.want {
+		if got, err := tmpl.Render(Talk(Message{Role: "user", Content: "x"}), false); err != nil || got != c.want {
 			t.Errorf("%s: Render = %q, %v, want %q", c.name, got, err, c.want)
 		}
 	}

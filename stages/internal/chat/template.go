@@ -14,16 +14,6 @@ import (
 	"penstock/stages/internal/tokenizer"
 )
 
-// Assistant is the role whose words are trained on.
-const Assistant = "assistant"
-
-// Message is one turn of a conversation.
-type Message struct {
-	Role      string `json:"role"`
-	Content   string `json:"content"`
-	Reasoning string `json:"reasoning_content,omitempty"` // for templates that take it apart from the content
-}
-
 // Template is a compiled chat template with its tokenizer, safe for concurrent use.
 type Template struct {
 	source     string
@@ -54,7 +44,7 @@ func New(source string, tokens map[string]string, tok *tokenizer.Tokenizer) (*Te
 		return nil, err
 	}
 	t := &Template{source: source, tokens: sorted(tokens), compiled: compiled, tok: tok, specials: tok.Specials()}
-	ask := []Message{{Role: "user", Content: "x"}}
+	ask := Talk(Message{Role: "user", Content: "x"})
 	plain, err := t.Render(ask, false)
 	if err != nil {
 		return nil, fmt.Errorf("try it on one user message: %w", err)
@@ -68,13 +58,16 @@ func New(source string, tokens map[string]string, tok *tokenizer.Tokenizer) (*Te
 }
 
 // Render returns the conversation as the model reads it, ended by the assistant's header if generationPrompt is set.
-func (t *Template) Render(messages []Message, generationPrompt bool) (text string, err error) {
+func (t *Template) Render(c Conversation, generationPrompt bool) (text string, err error) {
 	defer recovered(&err, "render")
-	text, err = t.compiled.RenderValues(t.values(messages, generationPrompt))
+	if err := c.check(); err != nil {
+		return "", err
+	}
+	text, err = t.compiled.RenderValues(t.values(c, generationPrompt))
 	if err != nil {
 		return "", fmt.Errorf("render chat template: %w", err)
 	}
-	return text, nil
+	return restoreIndents(restoreFloats(text)), nil
 }
 
 // Fingerprint changes with anything in the template that changes what it renders.
@@ -93,7 +86,7 @@ var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 // compile compiles a template. As in Jinja's default, one newline at its end is not part of it.
 func compile(source string) (t *jinja.Template, err error) {
 	defer recovered(&err, "compile")
-	t, err = jinja.Compile(strings.TrimSuffix(lineEnds.Replace(source), "\n"))
+	t, err = jinja.Compile(markIndents(strings.TrimSuffix(lineEnds.Replace(source), "\n")))
 	if err != nil {
 		return nil, fmt.Errorf("compile: %w", err)
 	}

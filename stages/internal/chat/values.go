@@ -23,21 +23,19 @@ func sorted(tokens map[string]string) (list []namedToken) {
 }
 
 // values are the variables of one rendering.
-func (t *Template) values(messages []Message, generationPrompt bool) map[string]jinja.Value {
-	list := make([]jinja.Value, len(messages))
-	for i, m := range messages {
-		list[i] = jinja.NewDict()
-		d := list[i].AsDict()
-		d.Set("role", jinja.NewString(m.Role))
-		d.Set("content", jinja.NewString(m.Content))
-		if m.Reasoning != "" {
-			d.Set("reasoning_content", jinja.NewString(m.Reasoning))
-		}
+func (t *Template) values(c Conversation, generationPrompt bool) map[string]jinja.Value {
+	list := make([]jinja.Value, len(c.Messages))
+	for i, m := range c.Messages {
+		list[i] = m.value()
+	}
+	tools := jinja.None()
+	if len(c.Tools) > 0 {
+		tools, _ = fromJSON(c.Tools) // check has read it
 	}
 	v := map[string]jinja.Value{
 		"messages":              jinja.NewList(list),
 		"add_generation_prompt": jinja.NewBool(generationPrompt),
-		"tools":                 jinja.None(),
+		"tools":                 tools,
 		"documents":             jinja.None(),
 		"strftime_now":          jinja.NewCallable("strftime_now", formatToday),
 	}

@@ -89,7 +89,7 @@ func tryTemplate(dir string, tok *tokenizer.Tokenizer) error {
 	if err != nil {
 		return err
 	}
-	_, mask, err := tpl.Encode([]chat.Message{{Role: "user", Content: "One?"}, {Role: chat.Assistant, Content: "Two."}})
+	_, mask, err := tpl.Encode(chat.Talk(chat.Message{Role: "user", Content: "One?"}, chat.Message{Role: chat.Assistant, Content: "Two."}), chat.Policy{})
 	if err != nil {
 		return err
 	}

@@ -5,65 +5,95 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"penstock/stages/internal/chat"
 	"penstock/stages/internal/plan"
 )
 
 // document is one row made ready for the store, or the reason why it is not.
 type document struct {
-	line int
-	text uint64 // hash of the conversation
-	ids  []int32
-	mask []uint8
-	cut  bool
-	no   *refusal
+	line   int
+	text   uint64 // hash of what the row holds
+	ids    []int32
+	mask   []uint8
+	cut    bool
+	prompt string // the first thing that the user says, of a held-out document
+	no     *refusal
 }
 
 // document tokenises one row.
 func (s *source) document(row rawRow) document {
 	d := document{line: row.line}
-	messages, no := parseRow(row)
+	sample, no := parseRow(row)
 	if no != nil {
 		d.no = no
 		return d
 	}
-	var err error
-	if d.ids, d.mask, err = s.template.Encode(messages); err != nil {
-		d.no = refuse(Unrendered, "%v", err)
-		return d
+	d.text = sample.hash()
+	if sample.ids != nil {
+		d.ids, d.mask = sample.ids, sample.mask
+		if d.no = s.checkIDs(d.ids); d.no != nil {
+			return d
+		}
+	} else {
+		var err error
+		if d.ids, d.mask, err = s.template.Encode(sample.talk, s.policy); err != nil {
+			d.no = refuse(Unrendered, "%v", err)
+			return d
+		}
 	}
 	if most := int(s.info.MaxLength); len(d.ids) > most {
 		d.ids, d.mask, d.cut = d.ids[:most], d.mask[:most], true
 	}
 	if len(plan.Valid(d.mask)) == 0 {
-		d.no = refuse(NoAnchor, "no two neighbouring tokens among the first %d are the assistant's", len(d.ids))
+		d.no = refuse(NoAnchor, "no two neighbouring tokens among the first %d are trained on", len(d.ids))
 	}
-	d.text = textHash(messages)
+	if s.held(d.text) {
+		d.prompt = sample.prompt()
+	}
 	return d
 }
 
-// textHash is a stable hash of a conversation.
-func textHash(messages []chat.Message) uint64 {
+func (s *source) checkIDs(ids []int32) *refusal {
+	for i, id := range ids {
+		if id < 0 || uint32(id) >= s.info.Vocab {
+			return refuse(BadTokens, "token %d is %d, the tokenizer has 0..%d", i, id, s.info.Vocab-1)
+		}
+	}
+	return nil
+}
+
+// held tells whether a document is held out: by its hash alone, so that it is on the same side in every set of files.
+func (s *source) held(text uint64) bool {
+	return float64(text>>11)/(1<<53) < s.heldOut
+}
+
+// prompt is what the user says if that begins the conversation.
+func (s sample) prompt() string {
+	if len(s.talk.Messages) > 0 && s.talk.Messages[0].Role == "user" {
+		return s.talk.Messages[0].Content
+	}
+	return ""
+}
+
+// hash is a stable hash of what a row holds.
+func (s sample) hash() uint64 {
 	h := xxhash.New()
-	for _, m := range messages {
-		for _, part := range []string{m.Role, m.Content, m.Reasoning} {
+	add := func(parts ...string) {
+		for _, part := range parts {
 			h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(part))))
 			h.WriteString(part)
 		}
 	}
-	return h.Sum64()
-}
-
-// keys gives every document of a store its own key: the hash of its text, changed for repetitions.
-type keys map[uint64]uint64
-
-// next returns the key of a document and whether its text came before.
-func (k keys) next(text uint64) (key uint64, repeated bool) {
-	n := k[text]
-	k[text]++
-	if n == 0 {
-		return text, false
+	for _, m := range s.talk.Messages {
+		add(m.Role, m.Content, m.Reasoning)
+		if len(m.ToolCalls) > 0 {
+			add("calls", string(m.ToolCalls))
+		}
 	}
-	b := binary.LittleEndian.AppendUint64(nil, text)
-	return xxhash.Sum64(binary.LittleEndian.AppendUint64(b, n)), true
+	if len(s.talk.Tools) > 0 {
+		add("tools", string(s.talk.Tools))
+	}
+	for i, id := range s.ids {
+		h.Write(binary.LittleEndian.AppendUint32([]byte{s.mask[i]}, uint32(id)))
+	}
+	return h.Sum64()
 }

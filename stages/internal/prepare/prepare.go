@@ -1,8 +1,9 @@
-// Package prepare turns chats in JSON lines into a token store: rendered by the model's chat template, tokenised, with a
-// loss mask on what the assistant wrote.
+// Package prepare turns chats in JSON lines and Parquet files into a token store: rendered by the model's chat template,
+// tokenised, with a loss mask on what the assistant wrote.
 //
-// Rows that cannot be trained on are counted by reason and listed in a reject file; the rest goes on. The store is named by
-// everything that decides its content, so that the same data is prepared once.
+// Rows that cannot be trained on are counted by reason and listed in a reject file; the rest goes on. Repeated documents
+// are left out, held-out ones too. The store is named by everything that decides its content, so that the same data is
+// prepared once; a preparation that was interrupted goes on.
 package prepare
 
 import (
@@ -20,12 +21,17 @@ import (
 
 // Options say what to prepare.
 type Options struct {
-	Files     []string // JSON lines, in this order
+	Files     []string // data files, folders and patterns (see Expand), in this order
 	ModelDir  string   // tokenizer.json and the chat template
 	MaxLength int      // tokens; longer documents are cut
 	Buckets   string   // as in data.buckets, for the report; empty for auto:4
 	OutDir    string   // made if it is not there
 	Workers   int      // 0: one a core
+	Turns     string   // as in data.turns
+	Thinking  string   // as in data.thinking
+	HeldOut   float64  // share of the documents that is held out
+
+	partChunks int // for tests
 }
 
 // OptionsFor are the options of a run's configuration, with the store in outDir.
@@ -74,15 +80,18 @@ func (o Options) check() error {
 	if o.MaxLength < 2 {
 		problems = append(problems, fmt.Errorf("the maximum length is %d tokens, want at least 2", o.MaxLength))
 	}
+	if !(o.HeldOut >= 0 && o.HeldOut < 1) {
+		problems = append(problems, fmt.Errorf("the held-out share is %g, want at least 0 and below 1", o.HeldOut))
+	}
 	return errors.Join(problems...)
 }
 
 // place is where one store, its report and its reject file lie.
-type place struct{ store, report, rejects string }
+type place struct{ store, report, rejects, prompts, parts string }
 
 func placeOf(dir string, info store.Info) place {
 	base := filepath.Join(dir, info.Name())
-	return place{base + ".store", base + ".report.json", base + ".rejects.jsonl"}
+	return place{base + ".store", base + ".report.json", base + ".rejects.jsonl", base + ".heldout.json", base + ".parts"}
 }
 
 // reuse returns the report of a store that was prepared before. The error is fs.ErrNotExist or store.ErrDamaged where it
@@ -103,6 +112,9 @@ func (p place) reuse(ctx context.Context) (Report, error) {
 	r.Store, r.Reused = p.store, true
 	if r.Rejected > 0 {
 		r.RejectFile = p.rejects
+	}
+	if r.PromptFile != "" {
+		r.PromptFile = p.prompts
 	}
 	return r, nil
 }

@@ -19,9 +19,11 @@ type Report struct {
 	Rows       int            `json:"rows"`
 	Documents  int            `json:"documents"`
 	Tokens     int            `json:"tokens"`
-	Supervised float64        `json:"supervised"` // share of the tokens
-	Cut        int            `json:"cut"`        // documents cut at the maximum length
-	Repeated   int            `json:"repeated"`   // documents whose text came before; they are kept
+	Supervised float64        `json:"supervised"`  // share of the tokens
+	Cut        int            `json:"cut"`         // documents cut at the maximum length
+	Repeated   int            `json:"repeated"`    // documents that came before; they are left out
+	HeldOut    int            `json:"held_out"`    // documents held out by their hash; they are left out
+	PromptFile string         `json:"prompt_file"` // what the held-out documents ask, as eval.prompts takes it; empty for none
 	Rejected   int            `json:"rejected"`
 	Rejects    map[string]int `json:"rejects"`     // rows by reason
 	RejectFile string         `json:"reject_file"` // empty without rejects
@@ -36,17 +38,6 @@ type Range struct {
 	UpTo      int `json:"up_to"`
 	Documents int `json:"documents"`
 	Tokens    int `json:"tokens"`
-}
-
-// count adds one document that went into the store.
-func (r *Report) count(d document, repeated bool) {
-	r.Documents++
-	if d.cut {
-		r.Cut++
-	}
-	if repeated {
-		r.Repeated++
-	}
 }
 
 // describe adds what the store itself tells.
@@ -94,7 +85,7 @@ func ranges(docs plan.Lengths, edges []int) []Range {
 func (r *Report) nothingLeft(o Options) error {
 	files := strings.Join(o.Files, ", ")
 	if r.Rows == 0 {
-		return fmt.Errorf("prepare %s: there are no rows; want JSON lines with messages", files)
+		return fmt.Errorf("prepare %s: there are no rows; want JSON lines or Parquet with messages", files)
 	}
 	var reasons []string
 	for reason, n := range r.Rejects {

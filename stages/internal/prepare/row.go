@@ -3,6 +3,7 @@ package prepare
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -18,122 +19,149 @@ const (
 	NoMessages  = "no messages"
 	BadMessage  = "broken message"
 	UnknownRole = "unknown role"
-	ToolCalls   = "tool calls"
+	ToolCalls   = "broken tools"
 	NoAssistant = "no assistant"
+	BadTokens   = "broken tokens"
 	Unrendered  = "refused by the chat template"
 	NoAnchor    = "no valid anchor"
 )
 
-// roles are those that chat templates know.
-var roles = map[string]bool{"system": true, "developer": true, "user": true, chat.Assistant: true, "tool": true}
-
 // refusal is why one row is rejected.
 type refusal struct{ reason, detail string }
+
+func (r *refusal) Error() string { return r.reason + ": " + r.detail }
 
 func refuse(reason, format string, args ...any) *refusal {
 	return &refusal{reason, fmt.Sprintf(format, args...)}
 }
 
-// jsonRow is one row; fields that change nothing are left out.
+// sample is what a row holds: a conversation, or tokens with their loss mask.
+type sample struct {
+	talk chat.Conversation
+	ids  []int32
+	mask []uint8
+}
+
+// jsonRow is one row in any of the forms that are read; fields that change nothing are left out.
 type jsonRow struct {
-	Messages json.RawMessage `json:"messages"`
-	Tools    json.RawMessage `json:"tools"`
+	Messages      []jsonMessage   `json:"messages"`
+	Conversations []jsonMessage   `json:"conversations"` // ShareGPT
+	Tools         json.RawMessage `json:"tools"`
+
+	Prompt      json.RawMessage `json:"prompt"` // one turn
+	Instruction json.RawMessage `json:"instruction"`
+	Input       json.RawMessage `json:"input"`
+	Response    json.RawMessage `json:"response"`
+	Completion  json.RawMessage `json:"completion"`
+	Output      json.RawMessage `json:"output"`
+	System      json.RawMessage `json:"system"`
+
+	InputIDs json.RawMessage `json:"input_ids"` // tokenised already
+	LossMask json.RawMessage `json:"loss_mask"`
+	Labels   json.RawMessage `json:"labels"`
 }
 
-type jsonMessage struct {
-	Role      *string         `json:"role"`
-	Content   json.RawMessage `json:"content"`
-	Reasoning *string         `json:"reasoning_content"`
-	ToolCalls json.RawMessage `json:"tool_calls"`
-}
-
-// parseRow reads the conversation of one row.
-func parseRow(row rawRow) ([]chat.Message, *refusal) {
+// parseRow reads what one row holds.
+func parseRow(row rawRow) (sample, *refusal) {
 	if row.long {
-		return nil, refuse(TooLong, "more than %d bytes", maxRow)
+		return sample{}, refuse(TooLong, "more than %d bytes", maxRow)
 	}
 	if !utf8.Valid(row.data) {
-		return nil, refuse(NotUTF8, "the row holds bytes that are no UTF-8 text")
+		return sample{}, refuse(NotUTF8, "the row holds bytes that are no UTF-8 text")
 	}
 	var r jsonRow
 	if err := json.Unmarshal(row.data, &r); err != nil {
-		return nil, refuse(NotJSON, "%v", err)
-	}
-	if filled(r.Tools) {
-		return nil, refuse(ToolCalls, "the row offers tools, which are not supported")
-	}
-	if !filled(r.Messages) {
-		return nil, refuse(NoMessages, `there is no list "messages", or it is empty`)
-	}
-	var list []jsonMessage
-	if err := json.Unmarshal(r.Messages, &list); err != nil {
-		return nil, refuse(BadMessage, "messages: %v", err)
-	}
-	messages := make([]chat.Message, len(list))
-	spoken := false
-	for i, m := range list {
-		var no *refusal
-		if messages[i], no = m.message(i + 1); no != nil {
-			return nil, no
+		var kind *json.UnmarshalTypeError
+		if errors.As(err, &kind) && (strings.HasPrefix(kind.Field, "messages") || strings.HasPrefix(kind.Field, "conversations")) {
+			return sample{}, refuse(BadMessage, "%s: cannot be a JSON %s", kind.Field, kind.Value)
 		}
-		spoken = spoken || messages[i].Role == chat.Assistant
+		return sample{}, refuse(NotJSON, "%v", err)
 	}
-	if !spoken {
-		return nil, refuse(NoAssistant, "none of %d messages is the assistant's", len(list))
+	if filled(r.InputIDs) && len(r.Messages) == 0 && len(r.Conversations) == 0 {
+		return r.tokens()
 	}
-	return messages, nil
+	list := r.Messages
+	if len(list) == 0 {
+		list = r.Conversations
+	}
+	var s sample
+	var no *refusal
+	if s.talk.Messages, no = messages(list); no == nil && len(list) == 0 {
+		s.talk.Messages, no = r.turn()
+	}
+	if no == nil {
+		s.talk.Tools, no = toolList(r.Tools)
+	}
+	return s, no
 }
 
-// message checks message number n of a row.
-func (m jsonMessage) message(n int) (out chat.Message, no *refusal) {
-	if m.Role == nil {
-		return out, refuse(BadMessage, "message %d has no role", n)
+// turn reads a prompt with its response.
+func (r jsonRow) turn() ([]chat.Message, *refusal) {
+	prompt, response := firstText(r.Prompt, r.Instruction), firstText(r.Response, r.Completion, r.Output)
+	if prompt == "" || response == "" {
+		return nil, refuse(NoMessages, `there is no list "messages" or "conversations", no prompt with its response and no "input_ids", or it is empty`)
 	}
-	if !roles[*m.Role] {
-		return out, refuse(UnknownRole, "message %d has role %q", n, *m.Role)
+	if more := firstText(r.Input); more != "" {
+		prompt += "\n\n" + more
 	}
-	if filled(m.ToolCalls) {
-		return out, refuse(ToolCalls, "message %d calls tools, which is not supported", n)
+	list := []chat.Message{{Role: "user", Content: prompt}, {Role: chat.Assistant, Content: response}}
+	if system := firstText(r.System); system != "" {
+		list = append([]chat.Message{{Role: "system", Content: system}}, list...)
 	}
-	content, err := contentText(m.Content)
-	if err != nil {
-		return out, refuse(BadMessage, "message %d: %v", n, err)
-	}
-	out = chat.Message{Role: *m.Role, Content: content}
-	if m.Reasoning != nil {
-		out.Reasoning = *m.Reasoning
-	}
-	return out, nil
+	return list, nil
 }
 
-// contentText reads a content: text, or a list of parts that are text.
-func contentText(data json.RawMessage) (string, error) {
-	var text string
-	if len(data) == 0 || string(data) == "null" {
-		return "", fmt.Errorf("there is no content")
-	}
-	if json.Unmarshal(data, &text) == nil {
-		return text, nil
-	}
-	var parts []struct {
-		Type string  `json:"type"`
-		Text *string `json:"text"`
-	}
-	if json.Unmarshal(data, &parts) != nil {
-		return "", fmt.Errorf("the content is neither text nor a list of parts")
-	}
-	var b strings.Builder
-	for _, p := range parts {
-		if p.Type != "text" || p.Text == nil {
-			return "", fmt.Errorf("the content has a part of type %q, want text", p.Type)
+// firstText is the first of some JSON values that is text and not empty.
+func firstText(values ...json.RawMessage) string {
+	for _, v := range values {
+		var text string
+		if json.Unmarshal(v, &text) == nil && text != "" {
+			return text
 		}
-		b.WriteString(*p.Text)
 	}
-	return b.String(), nil
+	return ""
+}
+
+// tokens reads a row that is tokenised already: input_ids with a loss_mask of zeros and ones, or with labels, of which
+// those below 0 are not trained on.
+func (r jsonRow) tokens() (s sample, no *refusal) {
+	if err := json.Unmarshal(r.InputIDs, &s.ids); err != nil {
+		return s, refuse(BadTokens, "input_ids: %v", err)
+	}
+	var labels []int32
+	key, data := "loss_mask", r.LossMask
+	if !filled(data) {
+		key, data = "labels", r.Labels
+	}
+	if !filled(data) {
+		return s, refuse(BadTokens, "input_ids without loss_mask or labels: nothing says what to train on")
+	}
+	if err := json.Unmarshal(data, &labels); err != nil {
+		return s, refuse(BadTokens, "%s: %v", key, err)
+	}
+	if len(labels) != len(s.ids) {
+		return s, refuse(BadTokens, "%d input_ids with %d %s", len(s.ids), len(labels), key)
+	}
+	s.mask = make([]uint8, len(labels))
+	for i, l := range labels {
+		switch {
+		case key == "labels" && l < 0, key == "loss_mask" && l == 0:
+		case key == "labels" && l != s.ids[i]:
+			return s, refuse(BadTokens, "label %d is %d, but token %d is %d: labels must not be shifted", i, l, i, s.ids[i])
+		case key == "loss_mask" && l != 1:
+			return s, refuse(BadTokens, "loss_mask %d is %d, want 0 or 1", i, l)
+		default:
+			s.mask[i] = 1
+		}
+	}
+	return s, nil
 }
 
 // filled tells whether a JSON value is there and not null or empty.
 func filled(data json.RawMessage) bool {
+	if len(data) > 16 { // more than blanks, as the decoder leaves them
+		return true
+	}
 	switch string(bytes.Join(bytes.Fields(data), nil)) {
 	case "", "null", "[]", "{}", `""`:
 		return false

@@ -15,12 +15,14 @@ import (
 )
 
 // version changes with anything in this package, the tokenizer or the chat code that changes what the same input gives.
-const version = 1
+const version = 2
 
 // source is what a store is made of.
 type source struct {
 	tok      *tokenizer.Tokenizer
 	template *chat.Template
+	policy   chat.Policy
+	heldOut  float64
 	files    []dataFile
 	info     store.Info
 }
@@ -38,7 +40,14 @@ func openSource(ctx context.Context, o Options) (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load tokenizer: %w", err)
 	}
-	s := &source{}
+	s := &source{heldOut: o.HeldOut}
+	if s.policy, err = chat.ParsePolicy(o.Turns, o.Thinking); err != nil {
+		return nil, err
+	}
+	files, err := Expand(o.Files)
+	if err != nil {
+		return nil, err
+	}
 	if s.tok, err = tokenizer.Parse(data); err != nil {
 		return nil, fmt.Errorf("load tokenizer %q: %w", path, err)
 	}
@@ -55,9 +64,10 @@ func openSource(ctx context.Context, o Options) (*source, error) {
 	for _, n := range []uint32{version, store.Version, s.info.MaxLength} {
 		all.Write(binary.LittleEndian.AppendUint32(nil, n))
 	}
+	fmt.Fprintf(all, "%+v %v ", s.policy, s.heldOut)
 	all.Write(s.info.Tokenizer[:])
 	all.Write(s.info.Template[:])
-	for _, path := range o.Files {
+	for _, path := range files {
 		sum, err := sumFile(ctx, path)
 		if err != nil {
 			return nil, fmt.Errorf("read data file %q: %w", path, err)

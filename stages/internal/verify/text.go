@@ -66,9 +66,9 @@ func (r *run) chat() error {
 	}
 	var rendered, ids, mask tally
 	for i, c := range cases {
-		text, err := template.Render(c.Messages, false)
+		text, err := template.Render(chat.Talk(c.Messages...), false)
 		rendered.count(err == nil && text == c.Rendered, "case %d gives %q (error: %v), want %q", i, text, err, c.Rendered)
-		got, on, err := template.Encode(c.Messages)
+		got, on, err := template.Encode(chat.Talk(c.Messages...), chat.Policy{})
 		ids.count(err == nil && slices.Equal(got, c.IDs), "case %d gives %v (error: %v), want %v", i, got, err, c.IDs)
 		same := slices.EqualFunc(on, c.Mask, func(a uint8, b int) bool { return int(a) == b })
 		mask.count(err == nil && same, "case %d gives %v (error: %v), want %v", i, on, err, c.Mask)

@@ -1,0 +1,305 @@
+package prepare
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
+)
+
+func TestChangedFile(t *testing.T) {
+	path := write(t, row("a", "b c d"))
+	sum, err := sumFile(context.Background(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(row("a", "other")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err = readChunks(context.Background(), dataFile{path, sum}, func(chunk) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "changed") {
+		t.Errorf("a file that changed: %v", err)
+	}
+}
+
+// parsed is what a good row holds.
+func parsed(t *testing.T, text string) sample {
+	t.Helper()
+	s, no := parseRow(rawRow{line: 1, data: []byte(text)})
+	if no != nil {
+		t.Fatalf("%s: %v", text, no)
+	}
+	return s
+}
+
+// TestForms: every form of a row gives the same conversation.
+func TestForms(t *testing.T) {
+	want := parsed(t, `{"messages":[{"role":"user","content":"a?"},{"role":"assistant","content":"b."}]}`)
+	for _, text := range []string{
+		`{"conversations":[{"from":"human","value":"a?"},{"from":"gpt","value":"b."}],"id":3}`,
+		`{"conversations":[{"role":"user","content":"a?"},{"role":"assistant","content":"b."}]}`,
+		`{"prompt":"a?","response":"b."}`,
+		`{"prompt":"a?","completion":"b.","input":""}`,
+		`{"instruction":"a?","output":"b.","input":null,"system":""}`,
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"?"}]},{"role":"assistant","content":"b.","tool_calls":[]}],"tools":"[]"}`,
+	} {
+		if got := parsed(t, text); !reflect.DeepEqual(got, want) || got.hash() != want.hash() {
+			t.Errorf("%s gives %+v, want %+v", text, got, want)
+		}
+	}
+	more := parsed(t, `{"instruction":"a?","input":"x","output":"b.","system":"s"}`)
+	if m := more.talk.Messages; len(m) != 3 || m[0].Content != "s" || m[1].Content != "a?\n\nx" {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestToolForms: tools and arguments kept as text become what templates expect, in the order of their keys.
+func TestToolForms(t *testing.T) {
+	var hashes []uint64
+	for _, text := range []string{
+		`{"tools":[{"z":1,"a":2}],"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":{"y":1,"b":2.5}}}]},{"role":"tool","content":"ok","tool_call_id":"1"}]}`,
+		`{"tools":"[{\"z\":1,\"a\":2}]","messages":[{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{\"y\":1,\"b\":2.5}"}}]},{"role":"tool","content":"ok","tool_call_id":"1"}]}`,
+		`{"tools":[{"z":1,"a":2}],"messages":[{"role":"assistant","tool_calls":"[{\"id\":\"1\",\"name\":\"f\",\"arguments\":{\"y\":1,\"b\":2.5}}]"},{"role":"tool","content":"ok","tool_call_id":"1"}]}`,
+	} {
+		s := parsed(t, text)
+		if got := string(s.talk.Messages[0].ToolCalls); got != `[{"id":"1","type":"function","function":{"name":"f","arguments":{"y":1,"b":2.5}}}]` {
+			t.Errorf("calls %s", got)
+		}
+		if got := string(s.talk.Tools); got != `[{"z":1,"a":2}]` {
+			t.Errorf("tools %s", got)
+		}
+		if !s.talk.Messages[0].NoContent || s.talk.Messages[1].ToolCallID != "1" {
+			t.Errorf("%+v", s.talk.Messages)
+		}
+		hashes = append(hashes, s.hash())
+	}
+	if hashes[0] != hashes[1] || hashes[0] != hashes[2] {
+		t.Errorf("hashes %x", hashes)
+	}
+}
+
+func TestTokenRows(t *testing.T) {
+	path := write(t, `{"input_ids":[5,6,7,8],"loss_mask":[0,1,1,0]}`, `{"input_ids":[5,6,7,9],"labels":[-100,6,7,-100]}`,
+		`{"input_ids":[5,6,7]}`, `{"input_ids":[5,6,7],"labels":[6,7,-100]}`, `{"input_ids":[5,6],"loss_mask":[1]}`,
+		`{"input_ids":[5,999999],"loss_mask":[1,1]}`, `{"input_ids":[5,6],"loss_mask":[1,2]}`, `{"input_ids":["x"],"loss_mask":[1]}`)
+	r, err := Prepare(context.Background(), options(t, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Documents != 2 || r.Rejects[BadTokens] != 6 {
+		t.Errorf("%+v", r)
+	}
+	s := open(t, r.Store)
+	for i, want := range [][]int32{{5, 6, 7, 8}, {5, 6, 7, 9}} {
+		ids, mask := s.Doc(i)
+		if !slices.Equal(ids, want) || !slices.Equal(mask.AppendTo(nil), []uint8{0, 1, 1, 0}) {
+			t.Errorf("document %d: %v %v", i, ids, mask.AppendTo(nil))
+		}
+	}
+}
+
+// TestContainers: plain, gzip, zstd and Parquet files of the same rows give the same documents.
+func TestContainers(t *testing.T) {
+	dir := t.TempDir()
+	var lines []string
+	type message struct {
+		Role    string `parquet:"role"`
+		Content string `parquet:"content"`
+	}
+	type line struct {
+		ID       *int64    `parquet:"id,optional"`
+		Messages []message `parquet:"messages,list"`
+		Tools    *string   `parquet:"tools,optional"`
+	}
+	var rows []line
+	for i := range 700 {
+		user, answer := fmt.Sprintf("number %d?", i), strings.Repeat(fmt.Sprintf("it is %d. ", i), 1+i%7)
+		lines = append(lines, row(user, answer))
+		rows = append(rows, line{Messages: []message{{"user", user}, {"assistant", answer}}})
+	}
+	plain := []byte(strings.Join(lines, "\n"))
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	z.Write(plain)
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"a.jsonl": plain, "b.jsonl.gz": zipped.Bytes(), "c.jsonl.zst": e.EncodeAll(plain, nil), ".hidden.jsonl": []byte("x"), "notes.txt": nil} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := parquet.WriteFile(filepath.Join(dir, "d.parquet"), rows); err != nil {
+		t.Fatal(err)
+	}
+	var want []uint64
+	for _, name := range []string{"a.jsonl", "b.jsonl.gz", "c.jsonl.zst", "d.parquet", "*.parquet"} {
+		r, err := Prepare(context.Background(), options(t, filepath.Join(dir, name)))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if s := open(t, r.Store); r.Documents != 700 || want != nil && s.Key(699) != want[699] {
+			t.Errorf("%s: %+v", name, r)
+		} else if want == nil {
+			for i := range s.Len() {
+				want = append(want, s.Key(i))
+			}
+		}
+	}
+	r, err := Prepare(context.Background(), options(t, dir))
+	if err != nil || r.Documents != 700 || r.Repeated != 3*700 {
+		t.Errorf("the folder: %+v, %v", r, err)
+	}
+	for name, data := range map[string][]byte{"torn.jsonl.gz": zipped.Bytes()[:zipped.Len()/2], "bad.jsonl.gz": []byte("plain"), "bad.jsonl.zst": []byte("plain"), "bad.parquet": []byte("PAR1 no PAR1")} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Prepare(context.Background(), options(t, path)); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestHeldOut: the split depends on a document's text alone, and both sides are disjoint and whole.
+func TestHeldOut(t *testing.T) {
+	var lines []string
+	for i := range 1000 {
+		lines = append(lines, row(fmt.Sprintf("what is %d?", i), fmt.Sprintf("a number %d", i)))
+	}
+	held := func(lines []string) map[string]bool {
+		o := options(t, write(t, lines...))
+		o.HeldOut = 0.2
+		r, err := Prepare(context.Background(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(r.PromptFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var prompts []heldPrompt
+		if err := json.Unmarshal(b, &prompts); err != nil {
+			t.Fatal(err)
+		}
+		if r.Documents+r.HeldOut != len(lines) || r.HeldOut != len(prompts) {
+			t.Errorf("%+v, %d prompts", r, len(prompts))
+		}
+		out := map[string]bool{}
+		for _, p := range prompts {
+			out[p.Prompt] = true
+		}
+		return out
+	}
+	all, some := held(lines), held(lines[500:])
+	if n := len(all); n < 150 || n > 250 {
+		t.Errorf("%d of 1000 are held out", n)
+	}
+	for i, l := range lines[500:] {
+		prompt := parsed(t, l).prompt()
+		if all[prompt] != some[prompt] {
+			t.Errorf("document %d changes sides with the rest of the data", 500+i)
+		}
+	}
+}
+
+// TestResume: a preparation that is interrupted goes on after its last whole part, to the same store.
+func TestResume(t *testing.T) {
+	var lines []string
+	for i := range 4000 {
+		lines = append(lines, row(fmt.Sprintf("what is %d?", i%3500), strings.Repeat(fmt.Sprintf("it is %d. ", i%3500), 40)))
+		if i%500 == 3 {
+			lines = append(lines, "broken")
+		}
+	}
+	o := options(t, write(t, lines...))
+	o.HeldOut, o.partChunks = 0.05, 1
+	whole, err := Prepare(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(whole.Store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rejects, err := os.ReadFile(whole.RejectFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.OutDir = filepath.Join(t.TempDir(), "stores")
+	src, err := openSource(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := placeOf(o.OutDir, src.info)
+	p, err := openParts(src, to.parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, n := errors.New("killed"), 0
+	err = readChunks(context.Background(), src.files[0], func(c chunk) error {
+		if n == 3 {
+			return stop
+		}
+		var docs []document
+		for _, row := range c.rows {
+			docs = append(docs, src.document(row))
+		}
+		n++
+		return p.add(n-1, c.file, docs)
+	})
+	p.abort()
+	if !errors.Is(err, stop) || p.done != 2 {
+		t.Fatalf("%d whole parts, %v", p.done, err)
+	}
+	again, err := Prepare(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(again.Store)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the resumed store differs, %v", err)
+	}
+	if b, err := os.ReadFile(again.RejectFile); err != nil || !bytes.Equal(b, rejects) {
+		t.Errorf("the resumed reject file differs, %v", err)
+	}
+	again.Store, again.RejectFile, again.PromptFile, again.Seconds = whole.Store, whole.RejectFile, whole.PromptFile, whole.Seconds
+	if !reflect.DeepEqual(again, whole) || whole.Repeated != 500 || whole.Rejected != 8 {
+		t.Errorf("report %+v, want %+v", again, whole)
+	}
+	if left, _ := filepath.Glob(filepath.Join(o.OutDir, "*.parts")); len(left) > 0 {
+		t.Errorf("left %v", left)
+	}
+}
+
+// BenchmarkParse reads rows without tokenising them.
+func BenchmarkParse(b *testing.B) {
+	data, err := os.ReadFile(filepath.Join(demo, "data/tiny-go-chat.jsonl"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	lines := bytes.Split(bytes.TrimSpace(data), []byte("\n"))
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		for i, l := range lines {
+			if _, no := parseRow(rawRow{line: i, data: l}); no != nil {
+				b.Fatal(no)
+			}
+		}
+	}
+}
