@@ -89,7 +89,7 @@ func Measure(ctx context.Context, o Options, weights hf.Source, shape hf.Drafter
 
 // decoder loads target and drafter on a device of its own.
 func decoder(o Options, target *hf.Target, weights hf.Source, shape hf.DrafterConfig) (*model.Decoder, func() error, error) {
-	dev, err := backend.OpenOne(o.Device)
+	dev, err := backend.OpenThreads(o.Device, 1)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,8 +13,8 @@ import (
 // which takes the times of a scenario. One that was asked for and is not there is an error: nothing falls back silently.
 func Open(name string) (kernels.Device, error) { return open(name, 0) }
 
-// OpenOne is Open with one thread, for a process that runs several devices side by side.
-func OpenOne(name string) (kernels.Device, error) { return open(name, 1) }
+// OpenThreads is Open with at most so many threads, for devices that share a machine.
+func OpenThreads(name string, threads int) (kernels.Device, error) { return open(name, threads) }
 
 func open(name string, threads int) (kernels.Device, error) {
 	kind, path, _ := strings.Cut(name, "/")
