@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 
 	"penstock/schema"
@@ -54,20 +55,20 @@ func (w *world) instance(name string) *instance {
 	return nil
 }
 
-// voidPool hands the roots of everything in a dead owner's slots back. A rank that works on a batch has read it.
+// voidPool hands the roots of everything in a dead owner's slots back.
 func (w *world) voidPool(i *instance, current *batch) {
-	for _, u := range i.pool.Occupied() {
-		b := w.batches[u.Batch.Index]
+	for _, o := range i.pool.Occupied() {
+		b := w.batches[o.Batch.Index]
+		u := use{i, schema.SlotRef{Pool: i.name, Incarnation: i.poolIncarnation, Slot: o.Slot, Generation: o.Generation}}
 		switch {
-		case b.state == training:
+		case u != b.capture && u != b.packed: // of an attempt that was given up
+			u.release(b)
+		case b.state == training: // the rank has read it
 			b.packed.release(b)
-		case i.stage == packStage && b == current: // the target still has it
+		case b.state == copying && b == current: // the target still has it
 			b.packed.release(b)
 			b.state = captured
-			at := slices.IndexFunc(w.hops, func(x *batch) bool { return x.Index > b.Index })
-			if at < 0 {
-				at = len(w.hops)
-			}
+			at, _ := slices.BinarySearchFunc(w.hops, b, func(x, y *batch) int { return cmp.Compare(x.Index, y.Index) })
 			w.hops = slices.Insert(w.hops, at, b)
 		default:
 			w.redo(b)

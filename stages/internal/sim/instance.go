@@ -9,14 +9,15 @@ import (
 
 // instance is one process of a stage: a target, a packer or a rank.
 type instance struct {
-	w      *world
-	stage  string
-	name   string
-	number int // within the stage, from 0
-	host   int
-	dev    *device // nil for a packer: it works on a copy engine of its own
-	pool   *slots.Pool
-	costs  policy.Correction
+	w               *world
+	stage           string
+	name            string
+	number          int // within the stage, from 0
+	host            int
+	dev             *device // nil for a packer: it works on a copy engine of its own
+	pool            *slots.Pool
+	poolIncarnation uint64
+	costs           policy.Correction
 
 	batch *batch // that it works on
 	job   *job

@@ -8,7 +8,7 @@ type measured struct {
 	allocated float64 // bytes of all slots
 	holding   []point // bytes held over time
 	commits   []mark
-	trained   []int // batches by bucket, committed
+	mixes     []mix // by epoch
 	redone    int
 }
 
@@ -19,7 +19,37 @@ type point struct{ at, value float64 }
 type mark struct {
 	at     float64
 	tokens int     // over the run so far
-	error  float64 // of the mix: the most by which the window, or all so far, is off a bucket's share, in batches
+	error  float64 // of the mix: the most by which the window, or its epoch so far, is off a bucket's share, in batches
+}
+
+// mix counts batches by bucket, of an epoch: all of them, and those committed.
+type mix struct {
+	all, done       []int
+	total, finished int
+}
+
+// count adds a batch to the mix.
+func (m *mix) count(b *batch, buckets int) {
+	if m.all == nil {
+		m.all, m.done = make([]int, buckets), make([]int, buckets)
+	}
+	m.all[b.bucket]++
+	m.total++
+}
+
+// commit adds a window to what is committed, and returns the error of the mix.
+func (m *mix) commit(list []*batch) (most float64) {
+	window := make([]int, len(m.all))
+	for _, b := range list {
+		window[b.bucket]++
+		m.done[b.bucket]++
+	}
+	m.finished += len(list)
+	for i, n := range m.all {
+		share := float64(n) / float64(m.total)
+		most = max(most, math.Abs(float64(window[i])-share*float64(len(list))), math.Abs(float64(m.done[i])-share*float64(m.finished)))
+	}
+	return most
 }
 
 // hold counts bytes that are taken, or given back.
@@ -33,29 +63,13 @@ func (w *world) hold(bytes float64) {
 }
 
 // committed writes down that a window has been trained, and how well its buckets are mixed.
-func (w *world) committed(list []*batch) {
-	if w.trained == nil {
-		w.trained = make([]int, len(w.buckets))
-	}
-	m := mark{at: w.now}
+func (w *world) committed(list []*batch, of *mix) {
+	m := mark{at: w.now, error: of.commit(list)}
 	if n := len(w.commits); n > 0 {
 		m.tokens = w.commits[n-1].tokens
 	}
-	window := make([]int, len(w.buckets))
 	for _, b := range list {
-		window[b.bucket]++
 		m.tokens += b.Tokens
-	}
-	done := 0
-	for i, n := range window {
-		w.trained[i] += n
-		done += w.trained[i]
-	}
-	for i := range w.buckets {
-		share := float64(w.buckets[i].planned) / float64(len(w.batches))
-		off := math.Abs(float64(window[i]) - share*float64(len(list)))
-		off = max(off, math.Abs(float64(w.trained[i])-share*float64(done)))
-		m.error = max(m.error, off)
 	}
 	w.commits = append(w.commits, m)
 }

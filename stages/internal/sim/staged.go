@@ -10,7 +10,8 @@ import (
 
 // staged is the policy fifo-staged: batches in the order of a shuffle, captures packed by the target's own device and
 // copied to one queue in host memory, from which each drafter fetches and concatenates before its step. There are no
-// windows: what has been trained is written down a window's worth at a time, for comparison.
+// windows, and epochs run into each other: what has been trained is written down a window's worth at a time, and held
+// against the shares of the whole run.
 type staged struct {
 	*world
 	order []*batch
@@ -18,6 +19,7 @@ type staged struct {
 	full  []*instance // targets that wait for room, with what they have packed
 	done  []*batch    // trained, of the window's worth in progress
 	left  int
+	mix   mix
 }
 
 // runStaged runs the policy to the end of the plan.
@@ -30,6 +32,9 @@ func runStaged(ctx context.Context, w *world) error {
 	}
 	o := &staged{world: w, order: append([]*batch(nil), w.batches...), left: len(w.batches)}
 	w.allocated = 0
+	for _, b := range w.batches {
+		o.mix.count(b, len(w.buckets))
+	}
 	counter.New(w.s.Seed, arrivalStream).Shuffle(len(o.order), func(i, j int) { o.order[i], o.order[j] = o.order[j], o.order[i] })
 	for o.settle(); o.left > 0; o.settle() {
 		if err := ctx.Err(); err != nil {
@@ -112,7 +117,7 @@ func (o *staged) consume(r *instance) {
 			r.batch = nil
 			o.left--
 			if o.done = append(o.done, b); len(o.done) == o.s.Window.Batches || o.left == 0 {
-				o.committed(o.done)
+				o.committed(o.done, &o.mix)
 				o.done = nil
 			}
 		})

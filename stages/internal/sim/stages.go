@@ -214,5 +214,5 @@ func (w *world) commit(added []uint32) {
 		}
 	}
 	w.committing = false
-	w.committed(w.windows[n])
+	w.committed(w.windows[n], &w.mixes[w.windows[n][0].Epoch])
 }

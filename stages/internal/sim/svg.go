@@ -62,7 +62,7 @@ func (r *Result) SVG() []byte {
 	p.rect(0, 0, width, height, "#ffffff")
 	p.text(24, 34, 20, "start", ink, fmt.Sprintf("%s under %s", r.Scenario, r.Policy))
 	p.text(24, 58, 14, "start", ink, fmt.Sprintf("%s tokens/s, %.1f %% of the bound   ·   devices idle %.1f %%   ·   at most %s held   ·   mix off by at most %.2f batches",
-		thousands(r.TokensPerS), 100*r.OfBound, 100*r.DeviceIdle, bytes(r.PeakBytes), r.MixError))
+		thousands(r.TokensPerS), 100*r.OfBound, 100*r.DeviceIdle, size(r.PeakBytes), r.MixError))
 	y := r.drawLanes(&p, lanes, top)
 	y = r.drawStock(&p, y+chartGap)
 	y = r.drawHeld(&p, y+chartGap)
@@ -87,10 +87,10 @@ type axis struct{ from, to, at, size float64 }
 func (a axis) of(v float64) float64 { return a.at + (v-a.from)/(a.to-a.from)*a.size }
 
 // step is a round number, some of which make up a range.
-func step(size float64, most int) float64 {
+func step(length float64, most int) float64 {
 	for s := 1e-3; ; s *= 10 {
 		for _, f := range []float64{1, 2, 5} {
-			if size/(s*f) <= float64(most) {
+			if length/(s*f) <= float64(most) {
 				return s * f
 			}
 		}
@@ -105,7 +105,7 @@ func (p *picture) seconds(x axis, y0, y1 float64) {
 			continue
 		}
 		p.line(x.of(v), y0, x.of(v), y1, grid)
-		p.text(x.of(v), y1+14, 11, "middle", faint, fmt.Sprintf("%g s", v))
+		p.text(x.of(v), y1+17, 11, "middle", faint, fmt.Sprintf("%g s", v))
 	}
 }
 
@@ -127,8 +127,8 @@ func thousands(v float64) string {
 	return s
 }
 
-// bytes sets a size in the unit that fits.
-func bytes(v float64) string {
+// size sets a size in the unit that fits.
+func size(v float64) string {
 	if v >= 2e12 {
 		return fmt.Sprintf("%.1f TB", v/1e12)
 	}

@@ -86,7 +86,6 @@ type bucket struct {
 	open     int
 	actuator policy.Actuator
 	moves    int
-	planned  int // batches over the run
 }
 
 // arrivalStream keeps the order of arrival apart from other draws of the same seed.
@@ -98,9 +97,10 @@ func newWorld(s *scenario.Scenario, docs plan.Lengths, r rule) (*world, error) {
 		return nil, err
 	}
 	w := &world{s: s, plan: p, rule: r}
+	w.mixes = make([]mix, p.Epochs())
 	for _, b := range p.Buckets() {
 		limits := policy.Limits{Floor: p.Floor(b.Name), Ceiling: p.Ceiling(b.Name, s.Window.Lookahead)}
-		w.buckets = append(w.buckets, bucket{name: b.Name, limits: limits, limit: max(1, limits.Ceiling), planned: b.Batches})
+		w.buckets = append(w.buckets, bucket{name: b.Name, limits: limits, limit: max(1, limits.Ceiling)})
 	}
 	total := w.addBatches(docs)
 	w.times = s.Times(total)
@@ -125,6 +125,7 @@ func (w *world) addBatches(docs plan.Lengths) (total policy.Work) {
 			for _, d := range p.Docs {
 				w.s.Work(&b.work, docs.Length(int(d)))
 			}
+			w.mixes[b.Epoch].count(b, len(w.buckets))
 			total.Tokens += b.work.Tokens
 			total.Squares += b.work.Squares
 			total.Slots += b.work.Slots
@@ -169,7 +170,8 @@ func (w *world) addInstances() error {
 			}
 			if st.slots > 0 {
 				var err error
-				in.pool, err = slots.New(slots.Config{Pool: in.name, Incarnation: uint64(len(w.all()) + 1), Slots: st.slots})
+				in.poolIncarnation = uint64(len(w.all()) + 1)
+				in.pool, err = slots.New(slots.Config{Pool: in.name, Incarnation: in.poolIncarnation, Slots: st.slots})
 				if err != nil {
 					return err
 				}

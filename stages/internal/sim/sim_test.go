@@ -1,0 +1,261 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"penstock/stages/internal/scenario"
+)
+
+var update = flag.Bool("update", false, "write golden files anew")
+
+// load reads a scenario that users have, too.
+func load(t testing.TB, name string) *scenario.Scenario {
+	t.Helper()
+	s, err := scenario.Load(filepath.Join("..", "..", "..", "deploy", "config", "sim", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func simulate(t testing.TB, s *scenario.Scenario, policy string) *Result {
+	t.Helper()
+	r, err := Run(context.Background(), s, policy, nil)
+	if err != nil {
+		t.Fatalf("%s under %s: %v", s.Name, policy, err)
+	}
+	return r
+}
+
+// The pipeline that the project replaces does in the simulator what it was measured to do; ours reaches the bound in
+// bounded memory, mixed.
+func TestSeedMachine(t *testing.T) {
+	s := load(t, "seed-8gpu")
+	old := simulate(t, s, Old)
+	if old.TokensPerS < 12e3 || old.TokensPerS > 14.5e3 {
+		t.Errorf("%s: %.0f tokens/s, measured were 12,000 to 14,500", Old, old.TokensPerS)
+	}
+	if old.PeakBytes < 150e9 || old.PeakBytes > 180e9 {
+		t.Errorf("%s: %.0f GB held, measured were 150 to 180", Old, old.PeakBytes/1e9)
+	}
+	ours := simulate(t, s, Ours)
+	if ours.OfBound < 0.97 {
+		t.Errorf("%.1f %% of the bound", 100*ours.OfBound)
+	}
+	if ours.SlotBytes > 70e9 || ours.PeakBytes > ours.SlotBytes {
+		t.Errorf("%.1f GB held, %.1f GB of slots", ours.PeakBytes/1e9, ours.SlotBytes/1e9)
+	}
+	if ours.MixError >= 1 {
+		t.Errorf("the mix is off by %g batches", ours.MixError)
+	}
+	if ours.Bound < 21e3 || ours.Bound > 22e3 {
+		t.Errorf("bound %.0f, target compute alone allows 21,500", ours.Bound)
+	}
+}
+
+// Ours has the least idle time where lengths are skewed and where instances are slow.
+func TestLeastIdle(t *testing.T) {
+	for _, name := range []string{"skewed-lengths", "straggler"} {
+		s := load(t, name)
+		ours := simulate(t, s, Ours)
+		if ours.MixError >= 1 {
+			t.Errorf("%s: the mix is off by %g batches", name, ours.MixError)
+		}
+		for _, p := range Policies() {
+			if p == Ours {
+				continue
+			}
+			if r := simulate(t, s, p); r.DeviceIdle <= ours.DeviceIdle {
+				t.Errorf("%s: devices idle %.2f %% under %s, %.2f %% under ours", name, 100*r.DeviceIdle, p, 100*ours.DeviceIdle)
+			}
+		}
+	}
+}
+
+func TestOneGPU(t *testing.T) {
+	if r := simulate(t, load(t, "one-gpu"), Ours); r.OfBound < 0.97 || r.DeviceIdle > 0.03 {
+		t.Errorf("%.1f %% of the bound, the device idles %.1f %%", 100*r.OfBound, 100*r.DeviceIdle)
+	}
+}
+
+func TestCrashesCostTheirWorkOnly(t *testing.T) {
+	s := load(t, "crash")
+	for _, p := range Policies() {
+		if p == Old {
+			continue
+		}
+		r := simulate(t, s, p)
+		if r.Redone == 0 || r.Redone > 3*s.Window.Batches {
+			t.Errorf("%s: %d batches redone", p, r.Redone)
+		}
+		for _, b := range r.w.batches {
+			if b.state != added {
+				t.Fatalf("%s: batch %d is left in state %d", p, b.Index, b.state)
+			}
+		}
+		if r.MixError >= 1 {
+			t.Errorf("%s: the mix is off by %g batches", p, r.MixError)
+		}
+	}
+	if r := simulate(t, s, Ours); r.OfBound < 0.97 {
+		t.Errorf("%.1f %% of the bound of what was up", 100*r.OfBound)
+	}
+}
+
+// An epoch of a million documents over 1,024 GPUs takes seconds to simulate.
+func TestPod(t *testing.T) {
+	s := load(t, "pod-1024")
+	if n := s.Target.Instances + s.Draft.Instances*s.Draft.GPUs; n != 1024 || s.Lengths.Documents != 1_000_000 {
+		t.Errorf("%d GPUs, %d documents", n, s.Lengths.Documents)
+	}
+	began := time.Now()
+	r := simulate(t, s, Ours)
+	if d := time.Since(began); d > 2*time.Minute {
+		t.Errorf("took %v", d)
+	}
+	if r.OfBound < 0.97 {
+		t.Errorf("%.1f %% of the bound", 100*r.OfBound)
+	}
+}
+
+// Pull limits that move cost no speed: the outcome is that of limits that stay at their ceilings.
+func TestMovingLimitsCostNothing(t *testing.T) {
+	for _, name := range []string{"seed-8gpu", "skewed-lengths", "straggler", "one-gpu"} {
+		s := load(t, name)
+		moving := simulate(t, s, Ours)
+		s.Look = 1e12
+		still := simulate(t, s, Ours)
+		if moving.TokensPerS < 0.995*still.TokensPerS {
+			t.Errorf("%s: %.0f tokens/s, %.0f with limits that stay", name, moving.TokensPerS, still.TokensPerS)
+		}
+	}
+}
+
+func TestUnfit(t *testing.T) {
+	small := func(change func(*scenario.Scenario)) *scenario.Scenario {
+		s := load(t, "crash")
+		s.Lengths.Documents = 500
+		change(s)
+		return s
+	}
+	for _, c := range []struct {
+		policy string
+		s      *scenario.Scenario
+		want   string
+	}{
+		{"best", small(func(*scenario.Scenario) {}), "choose one of penstock"},
+		{Old, small(func(*scenario.Scenario) {}), "staged.queue"},
+		{Old, small(func(s *scenario.Scenario) { s.Staged.Queue = 1 }), "does not survive crashes"},
+		{Ours, small(func(s *scenario.Scenario) { s.Lengths.Shares = nil; s.Lengths.Store = "no-such.store" }), "no-such.store"},
+	} {
+		if _, err := Run(context.Background(), c.s, c.policy, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.policy, err, c.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Run(ctx, load(t, "seed-8gpu"), Ours, nil); err != context.Canceled {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// Small scenarios give the report that is written down, under each policy.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		s, err := scenario.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden := strings.TrimSuffix(file, ".yaml") + ".jsonl"
+		var got []Report
+		for _, p := range Policies() {
+			if p != Old || s.Staged.Queue > 0 {
+				got = append(got, simulate(t, s, p).Report)
+			}
+		}
+		if *update {
+			write(t, golden, got)
+		}
+		if d := cmp.Diff(read(t, golden), got, cmpopts.EquateApprox(1e-9, 0)); d != "" {
+			t.Errorf("%s: %s", file, d)
+		}
+	}
+}
+
+func write(t *testing.T, file string, reports []Report) {
+	t.Helper()
+	var out bytes.Buffer
+	for _, r := range reports {
+		if err := json.NewEncoder(&out).Encode(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, file string) (reports []Report) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dec := json.NewDecoder(bytes.NewReader(b)); dec.More(); {
+		var r Report
+		if err := dec.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		reports = append(reports, r)
+	}
+	return reports
+}
+
+func BenchmarkPod(b *testing.B) {
+	s := load(b, "pod-1024")
+	docs, err := s.Draw()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := Run(context.Background(), s, Ours, docs); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// A choice over all buckets of a pod, as a target makes it.
+func BenchmarkChoice(b *testing.B) {
+	s := load(b, "pod-1024")
+	docs, err := s.Draw()
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := &penstock{}
+	w, err := newWorld(s, docs, p)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p.begin(w)
+	w.publish()
+	for b.Loop() {
+		if root, _ := p.choose(w, w.targets[0]); root == nil {
+			b.Fatal("nothing to choose")
+		}
+	}
+}
