@@ -39,14 +39,15 @@ type Actuator struct {
 	looks int
 }
 
-// Move takes in what one look wants, and returns the limit to set.
-func (a *Actuator) Move(current, want int) int {
+// Move takes in what one look wants, and returns the limit to set. A limit is never lowered below the roots that are open and
+// one more for each puller: so many may be taken before it is in force, and no bucket may hold more than its credit.
+func (a *Actuator) Move(current, want, open, pullers int) int {
 	a.wants[a.looks%patience] = want
 	a.looks++
 	if want >= current || a.looks < patience {
 		return max(current, want)
 	}
-	most := 0
+	most := open + pullers
 	for _, w := range a.wants {
 		most = max(most, w)
 	}

@@ -81,7 +81,7 @@ func TestActuator(t *testing.T) {
 		limit := 6
 		var got []int
 		for _, w := range c.wants {
-			limit = a.Move(limit, w)
+			limit = a.Move(limit, w, 0, 1)
 			got = append(got, limit)
 		}
 		if d := cmp.Diff(c.want, got); d != "" {
@@ -90,14 +90,20 @@ func TestActuator(t *testing.T) {
 	}
 }
 
-func TestActuatorIsNeverBelowTheWant(t *testing.T) {
+// A limit is at least what is wanted, and one that is lowered leaves room for what is open and for what may be taken
+// meanwhile.
+func TestActuatorLeavesRoom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var a Actuator
-		limit := rapid.IntRange(1, 20).Draw(t, "limit")
-		for i, w := range rapid.SliceOf(rapid.IntRange(1, 20)).Draw(t, "wants") {
-			if limit = a.Move(limit, w); limit < w {
-				t.Fatalf("look %d wants %d and gets %d", i, w, limit)
+		draw := func(what string, i int) int { return rapid.IntRange(1, 20).Draw(t, fmt.Sprint(what, i)) }
+		limit, pullers := draw("limit", 0), draw("pullers", 0)
+		for i := range draw("looks", 0) {
+			want, open := draw("want", i), min(limit, draw("open", i))
+			next := a.Move(limit, want, open, pullers)
+			if next < want || next < limit && next < open+pullers {
+				t.Fatalf("look %d: limit %d with %d open becomes %d, wanted is %d", i, limit, open, next, want)
 			}
+			limit = next
 		}
 	})
 }

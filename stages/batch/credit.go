@@ -67,7 +67,7 @@ func (b *builder) balance(ctx context.Context, published []*atomic.Uint32) error
 		}
 		wants := policy.Balance(b.stocks(bounds, credits))
 		for i, bucket := range buckets {
-			limit := actuators[i].Move(credits[i].Limit, wants[i])
+			limit := actuators[i].Move(credits[i].Limit, wants[i], credits[i].Open, b.w.Config.Target.Instances)
 			if limit != credits[i].Limit {
 				if err := b.w.Conn.SetCredit(ctx, b.gen, bucket.Name, limit); err != nil {
 					return quiet(ctx, err)

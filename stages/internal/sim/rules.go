@@ -112,7 +112,7 @@ func (w *world) look() {
 	moved := false
 	for i, want := range policy.Balance(stocks) {
 		b := &w.buckets[i]
-		if limit := b.actuator.Move(b.limit, want); limit != b.limit {
+		if limit := b.actuator.Move(b.limit, want, b.open, len(w.targets)); limit != b.limit {
 			b.limit = limit
 			b.moves++
 			moved = true

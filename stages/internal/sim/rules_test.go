@@ -116,8 +116,8 @@ func TestCreditAndReservationHold(t *testing.T) {
 		w.rule.begin(w)
 		for w.settle(); int(w.lineage.Next) < len(w.windows) && w.step(); w.settle() {
 			for _, b := range w.buckets {
-				if b.open > max(1, b.limits.Ceiling) {
-					t.Fatalf("bucket %s: %d open, the ceiling is %d", b.name, b.open, b.limits.Ceiling)
+				if b.open > b.limit || b.limit > max(1, b.limits.Ceiling) {
+					t.Fatalf("bucket %s: %d open, the limit is %d, the ceiling %d", b.name, b.open, b.limit, b.limits.Ceiling)
 				}
 			}
 			for _, i := range w.all() {
