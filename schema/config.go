@@ -39,9 +39,12 @@ type PackConfig struct {
 
 // DataConfig says what is trained on.
 type DataConfig struct {
-	Files     []string `yaml:"files" arith:"path"`
+	Files     []string `yaml:"files" arith:"path"`      // data files, folders of them, or patterns such as chats/*.jsonl.gz
 	MaxLength int      `yaml:"max_length" arith:"true"` // tokens; longer documents are cut and counted
 	Buckets   string   `yaml:"buckets" arith:"true"`    // upper edges in tokens, comma-separated, or auto:N
+	Turns     string   `yaml:"turns" arith:"true"`      // of the assistant that are trained on: all or last
+	Thinking  string   `yaml:"thinking" arith:"true"`   // in those turns: train on it, or skip it
+	HeldOut   float64  `yaml:"held_out" arith:"true"`   // share of the documents that is kept from training, chosen by their hash
 	Store     string   `yaml:"store"`                   // folder of prepared stores; empty: store/ in the run directory
 }
 

@@ -72,6 +72,9 @@ func (c *Config) checkFlow(p *checker) {
 
 	p.ok(len(c.Data.Files) > 0 && !slices.Contains(c.Data.Files, ""), "data.files", "is not set or has an empty name: list the files to train on")
 	p.count("data.max_length", c.Data.MaxLength, 2, 1<<24)
+	p.choice("data.turns", c.Data.Turns, "all", "last")
+	p.choice("data.thinking", c.Data.Thinking, "train", "skip")
+	p.number("data.held_out", c.Data.HeldOut, 0, 0.9)
 	edges, auto, err := c.Data.Edges()
 	p.ok(err == nil, "data.buckets", "%v", err)
 	if err == nil && auto == 0 {

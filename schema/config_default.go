@@ -8,7 +8,7 @@ func Default() Config {
 		Device: "cpu",
 		Target: TargetConfig{Instances: 1, Slots: 3},
 		Pack:   PackConfig{Instances: 1, Slots: 4},
-		Data:   DataConfig{MaxLength: 3072, Buckets: "auto:8"},
+		Data:   DataConfig{MaxLength: 3072, Buckets: "auto:8", Turns: "all", Thinking: "train"},
 		Batch:  BatchConfig{Tokens: 8192},
 		Window: WindowConfig{Batches: 8, Lookahead: 1},
 		Train: TrainConfig{Anchors: 512, LR: 6e-4, Loss: "dflash", Gamma: DefaultGamma(16), Alpha: 0.5, Epochs: 6,

@@ -36,7 +36,7 @@ func (p *loader) path(key string, path *string, base string, exists bool) {
 	}
 	for _, t := range tried {
 		_, err := os.Stat(t)
-		if err == nil {
+		if found, _ := filepath.Glob(t); err == nil || key == "data.files" && len(found) > 0 {
 			*path = t
 			return
 		}

@@ -187,6 +187,7 @@ func TestValidate(t *testing.T) {
 		"target.taps=[2,1]": false, "target.taps=[1,1]": false, "target.taps=[-1]": false, "target.taps=[]": false, "target.taps=0": true,
 		"target.slots=1": false, "pack.slots=1": false, "target.instances=0": false, "pack.noise=-0.1": false, "pack.noise=.nan": false,
 		"data.buckets=auto:0": false, "data.buckets=auto:x": false, "data.buckets=512": true, "data.buckets=256,128,512": false, "data.buckets=128,256": false, "data.buckets=": false,
+		"data.turns=last": true, "data.turns=first": false, "data.thinking=skip": true, "data.thinking=": false, "data.held_out=0.1": true, "data.held_out=1": false,
 		"data.max_length=9000": false, "data.max_length=1": false, "batch.tokens=511": true, "batch.tokens=0": false, "window.batches=256": true, "window.batches=0": false, "window.lookahead=0": false,
 		"train.lr=-1": false, "train.lr=.inf": false, "train.loss=dpace": true, "train.gamma=-1": false, "train.alpha=1.5": false, "train.schedule=step": false,
 		"train.beta1=1": false, "train.clip=0": false, "train.clip=.inf": false, "train.max_steps=-1": false, "train.anchors=0": false,

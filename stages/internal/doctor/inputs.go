@@ -9,6 +9,7 @@ import (
 	"penstock/schema"
 	"penstock/schema/hf"
 	"penstock/stages/internal/chat"
+	"penstock/stages/internal/prepare"
 	"penstock/stages/internal/tokenizer"
 )
 
@@ -30,8 +31,14 @@ func Inputs(cfg schema.Config) (Checks, *hf.Target) {
 		}
 	}
 	checkText(&c, cfg, t)
-	for _, path := range cfg.Data.Files {
-		checkFile(&c, "data", path)
+	for _, name := range cfg.Data.Files {
+		files, err := prepare.Expand([]string{name})
+		if err != nil {
+			c.bad("data", "%v", err)
+		}
+		for _, path := range files {
+			checkFile(&c, "data", path)
+		}
 	}
 	if cfg.Eval.Prompts != "" {
 		checkFile(&c, "eval.prompts", cfg.Eval.Prompts)

@@ -36,7 +36,9 @@ type Options struct {
 
 // OptionsFor are the options of a run's configuration, with the store in outDir.
 func OptionsFor(c schema.Config, outDir string) Options {
-	return Options{Files: c.Data.Files, ModelDir: c.Target.Dir, MaxLength: c.Data.MaxLength, Buckets: c.Data.Buckets, OutDir: outDir}
+	d := c.Data
+	return Options{Files: d.Files, ModelDir: c.Target.Dir, MaxLength: d.MaxLength, Buckets: d.Buckets, OutDir: outDir,
+		Turns: d.Turns, Thinking: d.Thinking, HeldOut: d.HeldOut}
 }
 
 // Prepare writes the store of o, or finds it written and sound, and reports on it. Nothing is left half-written.
