@@ -3,6 +3,7 @@ package hf
 import (
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,12 +34,51 @@ type Export struct {
 // The directory appears whole under its name or not at all. A directory that is there already is replaced only if it holds
 // nothing but an earlier export. What the servers cannot serve is refused.
 func WriteDrafter(dir string, cfg DrafterConfig, get Source, x Export) error {
-	err := checkReplaceable(dir)
+	err := errors.Join(cfg.checkServable(), checkReplaceable(dir))
 	if err == nil {
-		err = durable.WriteDir(dir, func(aside string) error { return FillDrafter(aside, cfg, get, x) })
+		err = durable.WriteDir(dir, func(aside string) error {
+			if err := FillDrafter(aside, cfg, get, x); err != nil {
+				return err
+			}
+			return checkWritten(aside, cfg)
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("export drafter %s: %w", dir, err)
+	}
+	return nil
+}
+
+// checkServable refuses what vLLM or SGLang would refuse, or take for something else.
+func (c DrafterConfig) checkServable() error {
+	errs := []error{CheckTaps(c.Taps, c.TargetLayers)}
+	if c.TargetHiddenSize != c.HiddenSize {
+		errs = append(errs, fmt.Errorf("hidden_size is %d, the target's %d: SGLang reads drafters of the target's size alone", c.HiddenSize, c.TargetHiddenSize))
+	}
+	return errors.Join(errs...)
+}
+
+// checkWritten reads an export back: whole, finite, and of the configuration that was written.
+func checkWritten(dir string, cfg DrafterConfig) error {
+	d, err := ReadDrafter(dir)
+	if err != nil {
+		return fmt.Errorf("read it back: %w", err)
+	}
+	defer d.Close()
+	cfg.Gamma = 0 // not exported
+	if got, want := fmt.Sprintf("%+v", d.DrafterConfig), fmt.Sprintf("%+v", cfg); got != want {
+		return fmt.Errorf("read it back: its configuration is %s, was %s", got, want)
+	}
+	for _, s := range cfg.Shapes() {
+		v, err := d.Float32(s.Name)
+		if err != nil {
+			return fmt.Errorf("read it back: %w", err)
+		}
+		for i, x := range v {
+			if x-x != 0 {
+				return fmt.Errorf("tensor %q: element %d is %g", s.Name, i, x)
+			}
+		}
 	}
 	return nil
 }
