@@ -1,9 +1,12 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"penstock/schema"
 	"penstock/schema/hf"
@@ -18,6 +21,9 @@ const maskToken = "<|mask|>"
 func DrafterConfig(cfg schema.Config, t *hf.Target) (hf.DrafterConfig, error) {
 	if err := hf.CheckTaps(cfg.Target.Taps, t.Layers); err != nil {
 		return hf.DrafterConfig{}, fmt.Errorf("target.taps: %w", err)
+	}
+	if dir, ok := strings.CutPrefix(cfg.Draft.Init, "path:"); ok {
+		return importedConfig(cfg, t, dir)
 	}
 	mask := cfg.Draft.MaskTokenID
 	if mask < 0 {
@@ -35,6 +41,39 @@ func DrafterConfig(cfg schema.Config, t *hf.Target) (hf.DrafterConfig, error) {
 	if err := shape.Validate(); err != nil {
 		return shape, fmt.Errorf("drafter for %s: %w", cfg.Target.Dir, err)
 	}
+	return shape, nil
+}
+
+// importedConfig is the shape of the drafter directory that training starts from, published ones included: its geometry and
+// attention may differ from the target's. What the configuration says too must agree with it.
+func importedConfig(cfg schema.Config, t *hf.Target, dir string) (hf.DrafterConfig, error) {
+	d, err := hf.ReadDrafter(dir)
+	if err != nil {
+		return hf.DrafterConfig{}, fmt.Errorf("draft.init: %w", err)
+	}
+	defer d.Close()
+	shape := d.DrafterConfig
+	errs := []error{shape.CheckTarget(t)}
+	for _, f := range []struct {
+		key       string
+		set, want int
+		free      bool // the configuration leaves it to the drafter
+	}{
+		{"draft.block_size", cfg.Draft.BlockSize, shape.BlockSize, false}, {"draft.layers", cfg.Draft.Layers, shape.Layers, false},
+		{"draft.mask_token_id", cfg.Draft.MaskTokenID, shape.MaskTokenID, cfg.Draft.MaskTokenID < 0},
+		{"draft.window", cfg.Draft.Window, shape.Window, cfg.Draft.Window == 0},
+	} {
+		if !f.free && f.set != f.want {
+			errs = append(errs, fmt.Errorf("%s is %d, the drafter has %d: set it to that", f.key, f.set, f.want))
+		}
+	}
+	if !slices.Equal(cfg.Target.Taps, shape.Taps) {
+		errs = append(errs, fmt.Errorf("target.taps is %v, the drafter reads %v: set it to that", cfg.Target.Taps, shape.Taps))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return shape, fmt.Errorf("draft.init: drafter %s: %w", dir, err)
+	}
+	shape.Gamma = 0
 	return shape, nil
 }
 
