@@ -105,7 +105,7 @@ func (s *session) take(ctx context.Context, d *broker.Delivery[schema.Root], wai
 	s.w.Book.Enter(account.Compute)
 	began := time.Now()
 	sum, err := s.forward(p, use)
-	s.costs.observe(p.Bucket, s.run.Work(p), time.Since(began))
+	s.costs.Observe(p.Bucket, s.run.Work(p), time.Since(began))
 	s.w.Book.Enter(account.NoInput)
 	end(err)
 	if err != nil {

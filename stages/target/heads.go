@@ -17,7 +17,7 @@ import (
 type heads struct {
 	run     *worker.RunPlan
 	order   policy.Order
-	costs   *costs
+	costs   *worker.Costs
 	buckets []*head
 	tried   []policy.Head // scratch: the heads that are left to try
 	held    time.Time     // since when credit held back what was pulled last; zero: it did not
@@ -27,7 +27,7 @@ type head struct {
 	name  string
 	pull  *broker.Puller[schema.Root]
 	next  policy.Head
-	work  float64 // predicted cost of next, before correction
+	work  policy.Work // of next
 	since time.Time
 	held  time.Time // since when the bucket has roots and no credit; zero: it has credit, or no root
 }
@@ -63,7 +63,7 @@ func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bo
 		if b.next.Window < front || b.next.Bucket == "" {
 			h.advance(b, front, 0, now)
 		}
-		b.next.Age, b.next.Cost = now.Sub(b.since), h.costs.seconds(b.name, b.work)
+		b.next.Age, b.next.Cost = now.Sub(b.since), h.costs.Seconds(b.name, b.work)
 		if may(b.next) {
 			h.tried = append(h.tried, b.next)
 		}
@@ -106,9 +106,9 @@ func (h *heads) advance(b *head, window, index uint32, now time.Time) {
 	b.since = now
 	p, ok := h.run.Plan.Next(b.name, int(window), int(index))
 	if !ok {
-		b.next, b.work = policy.Head{Bucket: b.name, Window: math.MaxUint32, Index: math.MaxUint32}, 0
+		b.next, b.work = policy.Head{Bucket: b.name, Window: math.MaxUint32, Index: math.MaxUint32}, policy.Work{}
 		return
 	}
 	b.next = policy.Head{Bucket: b.name, Window: uint32(p.Window), Index: uint32(p.Index)}
-	b.work = h.costs.of(h.run.Work(p))
+	b.work = h.run.Work(p)
 }

@@ -36,7 +36,7 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		}
 		defer run.Store.Close()
 		taps := w.Config.Target.Taps
-		width, costs := len(taps)*geo.HiddenSize, newCosts(geo, taps[len(taps)-1]+1)
+		width, costs := len(taps)*geo.HiddenSize, worker.TargetCosts(geo, taps[len(taps)-1]+1)
 		pool, err := w.OpenPool(ctx, w.Config.Target.Slots, run.MaxTokens()*width)
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ type session struct {
 	model  *model.Target
 	dev    kernels.Device
 	width  int // of a captured row
-	costs  *costs
+	costs  *worker.Costs
 	gen    uint32
 	pub    *broker.Publisher[schema.Hop]
 	settle *worker.Settler

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"penstock/broker"
+	"penstock/broker/policy"
 	"penstock/schema"
 )
 
@@ -65,6 +66,27 @@ func (p *Park) Take(may func(schema.Hop) bool) (Hop, bool) {
 		}
 	}
 	return nil, false
+}
+
+// Choose is Take in another order than the park's: that of the policy, by predicted cost.
+func (p *Park) Choose(order policy.Order, cost func(schema.Hop) float64, may func(schema.Hop) bool) (Hop, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var heads []policy.Head
+	var at []int
+	for i, h := range p.hops {
+		if r := h.Record; may(r) {
+			heads = append(heads, policy.Head{Bucket: r.Bucket, Window: r.Window, Index: r.Index, Cost: cost(r)})
+			at = append(at, i)
+		}
+	}
+	first := order.First(heads)
+	if first < 0 {
+		return nil, false
+	}
+	h := p.hops[at[first]]
+	p.hops = slices.Delete(p.hops, at[first], at[first]+1)
+	return h, true
 }
 
 // Len returns the number of parked hops.
