@@ -48,13 +48,11 @@ func dialRun(ctx context.Context, f runtime.Flags, dir *rundir.Dir, client strin
 func fillOpen(ctx context.Context, conn *broker.Conn, v *monitor.View) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	open := map[string]int{}
 	for _, b := range v.Buckets {
 		c, err := conn.Credit(ctx, v.Gen, b.Name)
 		if err != nil {
 			continue
 		}
-		open[b.Name] = c.Open
+		v.Fill(b.Name, c.Open, int(c.Queued))
 	}
-	v.Fill(open)
 }

@@ -13,6 +13,7 @@ import (
 	"penstock/broker"
 	"penstock/schema"
 	"penstock/stages/internal/monitor"
+	"penstock/stages/internal/page"
 	"penstock/stages/internal/rundir"
 	"penstock/stages/internal/runtime"
 	"penstock/stages/internal/supervise"
@@ -47,6 +48,9 @@ type running struct {
 
 	conn *broker.Conn // nil before the broker is reached
 
+	page       *page.Collector
+	pageServer *page.Server // nil before it serves
+
 	mu     sync.Mutex
 	gen    uint32
 	done   uint32 // windows committed
@@ -71,7 +75,7 @@ func newRunning(dir *rundir.Dir, cfg schema.Config, d *display) (*running, error
 
 // close ends every process, the broker last, and whatever else the run holds.
 func (r *running) close() error {
-	err := r.sup.Close()
+	err := errors.Join(r.closePage(), r.sup.Close())
 	if r.conn != nil {
 		r.conn.Close()
 	}
@@ -95,6 +99,10 @@ func (r *running) run(ctx context.Context, ps []supervise.Process) error {
 	if err := r.connect(ctx); err != nil {
 		return err
 	}
+	if err := r.openPage(); err != nil {
+		return err
+	}
+	wg.Go(func() { r.gatherPage(ctx) })
 	watchErr := make(chan error, 1)
 	wg.Go(func() { watchErr <- r.conn.Board().Watch(ctx, ">", r.onHint) })
 	var stages, ranks []string
@@ -230,6 +238,7 @@ func (r *running) onExit(e supervise.Exit) {
 		return
 	}
 	r.note(fmt.Sprintf("%s: %s after %s", e.Name, e.Status(), e.Uptime.Round(time.Millisecond)))
+	r.problem(e.Name, e.Status()+" after "+e.Uptime.Round(time.Millisecond).String())
 	if e.Name != "broker" {
 		r.handBack(context.Background(), e.Name)
 	}

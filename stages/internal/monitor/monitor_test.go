@@ -81,7 +81,8 @@ func TestOrderFollowsTheFlow(t *testing.T) {
 		tr.Apply(schema.BucketState{Bucket: name, Credit: 3})
 	}
 	v := tr.View(t0)
-	v.Fill(map[string]int{"b96": 2, "other": 9})
+	v.Fill("b96", 2, 5)
+	v.Fill("other", 9, 9)
 	var got []string
 	for _, s := range v.Stages {
 		got = append(got, s.Instance)
@@ -107,7 +108,7 @@ func TestLine(t *testing.T) {
 	tr.Apply(progress(1, 20, 10*time.Second))
 	tr.Apply(schema.BucketState{Bucket: "b64", Credit: 4})
 	v := tr.View(t0.Add(10 * time.Second))
-	v.Fill(map[string]int{"b64": 3})
+	v.Fill("b64", 3, 0)
 	if got, want := v.Line(), "window 20/100  loss 4.500  1,000 tokens/s  10 slots/s  1m20s left  b64 3/4"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

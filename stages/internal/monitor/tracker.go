@@ -92,7 +92,8 @@ type Bucket struct {
 	Credit    uint32 `json:"credit"` // the pull limit in force
 	Floor     uint32 `json:"floor"`
 	Ceiling   uint32 `json:"ceiling"`
-	Open      int    `json:"open"` // roots pulled and not committed; -1 where the broker was not asked
+	Open      int    `json:"open"`  // roots pulled and not committed; -1 where the broker was not asked
+	Stock     int    `json:"stock"` // roots published and not pulled; -1 likewise
 	Published uint32 `json:"published"`
 	Remaining uint32 `json:"remaining"`
 }
@@ -128,7 +129,7 @@ func (t *Tracker) View(now time.Time) View {
 		t.averageRates(&v, now)
 	}
 	for _, b := range t.buckets {
-		v.Buckets = append(v.Buckets, Bucket{b.Bucket, b.Credit, b.Floor, b.Ceiling, -1, b.Published, b.Remaining})
+		v.Buckets = append(v.Buckets, Bucket{b.Bucket, b.Credit, b.Floor, b.Ceiling, -1, -1, b.Published, b.Remaining})
 	}
 	slices.SortFunc(v.Buckets, func(a, b Bucket) int { return natural(a.Name, b.Name) })
 	for _, s := range t.stages {
@@ -189,11 +190,11 @@ func (t *Tracker) averageRates(v *View, now time.Time) {
 	v.SecondsLeft = max(0, left-now.Sub(time.Unix(0, t.progress.At)).Seconds())
 }
 
-// Fill sets the open roots per bucket from what the broker's consumers say.
-func (v *View) Fill(open map[string]int) {
+// Fill sets a bucket's open roots and its stock from what the broker's consumer says.
+func (v *View) Fill(bucket string, open, stock int) {
 	for i, b := range v.Buckets {
-		if n, ok := open[b.Name]; ok {
-			v.Buckets[i].Open = n
+		if b.Name == bucket {
+			v.Buckets[i].Open, v.Buckets[i].Stock = open, stock
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (d *Dir) ForgetMetrics(instance string) error { return forget(d.MetricsFile
 
 // MetricsURLs returns where the instances answer Prometheus, by instance. One that was killed may still be listed.
 func (d *Dir) MetricsURLs() (map[string]string, error) {
-	files, err := filepath.Glob(d.MetricsFile("[!.]*"))
+	files, err := filepath.Glob(d.MetricsFile("[^.]*"))
 	if err != nil {
 		return nil, fmt.Errorf("list metrics addresses: %w", err)
 	}

@@ -180,3 +180,25 @@ func TestLocksHoldAcrossProcesses(t *testing.T) {
 		t.Fatalf("locks not free after release: %v %q", err, out)
 	}
 }
+
+func TestMetricsAddresses(t *testing.T) {
+	d, err := Make(filepath.Join(t.TempDir(), "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, instance := range []string{"pack-1", "draft-1"} {
+		if err := d.WriteMetrics(instance, "http://x/"+instance); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(d.MetricsFile(".half.written"), []byte("htt"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.ForgetMetrics("draft-1"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.MetricsURLs()
+	if err != nil || len(got) != 1 || got["pack-1"] != "http://x/pack-1" {
+		t.Errorf("addresses are %v, %v", got, err)
+	}
+}

@@ -1,0 +1,120 @@
+package page
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+)
+
+const (
+	curvePoints = 400
+	recentHits  = 20 // windows that the hits are averaged over
+)
+
+// line is what the page reads of a line of metrics.jsonl.
+type line struct {
+	Window       uint32    `json:"window"`
+	Loss         float64   `json:"loss"`
+	GradNorm     float64   `json:"grad_norm"`
+	Hits         []float64 `json:"hits"`
+	Skipped      string    `json:"skipped"`
+	AcceptLength float64   `json:"accept_length"`
+	Seconds      float64   `json:"seconds"`
+	Tokens       uint64    `json:"tokens"`
+}
+
+// history follows metrics.jsonl.
+type history struct {
+	path    string
+	read    int64
+	steps   []line // by window
+	evals   []Eval
+	skipped []line // not reported yet
+}
+
+// follow takes what was written since. A window that was redone replaces the former one and those behind it.
+func (h *history) follow() error {
+	f, err := os.Open(h.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("follow metrics: %w", err)
+	}
+	defer f.Close()
+	if _, err := f.Seek(h.read, io.SeekStart); err != nil {
+		return fmt.Errorf("follow metrics: %w", err)
+	}
+	for r := bufio.NewReader(f); ; {
+		text, err := r.ReadBytes('\n')
+		if err != nil { // the rest of the line is still to come
+			return nil
+		}
+		h.read += int64(len(text))
+		var l line
+		if err := json.Unmarshal(bytes.TrimSpace(text), &l); err != nil {
+			return fmt.Errorf("follow metrics: %w in %q", err, text)
+		}
+		h.take(l)
+	}
+}
+
+func (h *history) take(l line) {
+	if l.AcceptLength > 0 {
+		h.evals = slices.DeleteFunc(h.evals, func(e Eval) bool { return e.Window >= l.Window })
+		h.evals = append(h.evals, Eval{l.Window, l.AcceptLength})
+		return
+	}
+	for len(h.steps) > 0 && h.steps[len(h.steps)-1].Window >= l.Window {
+		h.steps = h.steps[:len(h.steps)-1]
+	}
+	h.steps = append(h.steps, l)
+	if l.Skipped != "" {
+		h.skipped = append(h.skipped, l)
+	}
+}
+
+// curves thins the steps to points that each stand for as many.
+func (h *history) curves() Curves {
+	c := Curves{Windows: []uint32{}, Loss: []float64{}, Evals: h.evals, Hits: []float64{}}
+	if c.Evals == nil {
+		c.Evals = []Eval{}
+	}
+	n := len(h.steps)
+	if n == 0 {
+		return c
+	}
+	for chunk := range slices.Chunk(h.steps, (n+curvePoints-1)/curvePoints) {
+		var sum, count float64
+		for _, l := range chunk {
+			if l.Skipped == "" {
+				sum, count = sum+l.Loss, count+1
+			}
+		}
+		if count > 0 {
+			c.Windows = append(c.Windows, chunk[len(chunk)-1].Window+1)
+			c.Loss = append(c.Loss, sum/count)
+		}
+	}
+	recent := h.steps[max(0, n-recentHits):]
+	for _, l := range recent {
+		for i, x := range l.Hits {
+			if i == len(c.Hits) {
+				c.Hits = append(c.Hits, 0)
+			}
+			c.Hits[i] += x / float64(len(recent))
+		}
+	}
+	last := recent[len(recent)-1]
+	c.GradNorm = last.GradNorm
+	if d := last.Seconds - recent[0].Seconds; len(recent) > 1 && d > 0 {
+		c.StepSeconds = d / float64(len(recent)-1)
+	}
+	return c
+}

@@ -1,0 +1,126 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"penstock/stages/internal/account"
+)
+
+const (
+	starving   = 0.5 // share of waiting from which an instance is worth a word
+	overCells  = 15  // seconds that the shares are taken over
+	stuckAfter = 30 * time.Second
+	stuckSteps = 10 // or as many usual steps, if that is longer
+	silent     = 10.0
+)
+
+// judge says whether a run is healthy. It remembers when the last window committed.
+type judge struct {
+	windows uint32
+	gen     uint32
+	since   time.Time
+}
+
+// judge returns the run in one sentence: what is wrong, or who is the bottleneck and who waits, and why.
+func (j *judge) judge(now time.Time, s State) Health {
+	if j.since.IsZero() || s.Windows != j.windows || s.Gen != j.gen {
+		j.windows, j.gen, j.since = s.Windows, s.Gen, now
+	}
+	switch {
+	case s.Done:
+		return Health{"ok", fmt.Sprintf("Finished: %d steps.", s.Windows)}
+	case s.Windows == 0 && now.Sub(j.since) < 4*stuckAfter:
+		return Health{"ok", "Starting: " + pending(s)}
+	case s.Total > 0 && s.Windows >= s.Total:
+		return Health{"ok", "All steps have committed: exporting and measuring the drafter."}
+	}
+	usual := time.Duration(s.Curves.StepSeconds * float64(time.Second))
+	if quiet := now.Sub(j.since); quiet > max(stuckAfter, stuckSteps*usual) {
+		return Health{"bad", fmt.Sprintf("Stuck: no step for %d s. %s", int(quiet.Seconds()), waiting(s))}
+	}
+	var gone []string
+	for _, st := range s.Stages {
+		if st.Age > silent && st.State != "done" {
+			gone = append(gone, st.Instance)
+		}
+	}
+	if len(gone) > 0 {
+		return Health{"bad", "No word from " + strings.Join(gone, ", ") + "."}
+	}
+	text := waiting(s)
+	if s.Dead > 0 {
+		return Health{"warn", fmt.Sprintf("Rejected batches: %d. %s", s.Dead, text)}
+	}
+	if s.Skipped > 0 {
+		return Health{"warn", fmt.Sprintf("Skipped steps: %d. %s", s.Skipped, text)}
+	}
+	return Health{"ok", text}
+}
+
+func pending(s State) string {
+	var words []string
+	for _, st := range s.Stages {
+		if st.State == "waiting" && st.Waiting != "" {
+			words = append(words, st.Instance+" waits for "+st.Waiting)
+		}
+	}
+	if len(words) == 0 {
+		return "the stages begin to work."
+	}
+	return strings.Join(words, "; ") + "."
+}
+
+// waiting names the busiest instance and the causes that the others wait for.
+func waiting(s State) string {
+	busiest, least := "", 2.0
+	var idle []string
+	for _, p := range s.Timeline.Processes {
+		if p.Process == "batch" || len(p.Shares) == 0 { // the builder waits by design
+			continue
+		}
+		share, cause := idleShare(p)
+		if share < least {
+			busiest, least = p.Process, share
+		}
+		if share >= starving {
+			idle = append(idle, fmt.Sprintf("%s %d %% (%s)", p.Process, int(100*share+0.5), cause))
+		}
+	}
+	switch {
+	case busiest == "":
+		return "No timeline yet."
+	case least >= starving:
+		return "Nobody is busy. Waiting: " + strings.Join(idle, ", ") + "."
+	case len(idle) == 0:
+		return fmt.Sprintf("%s is the bottleneck, idle %d %%; nobody waits for long.", busiest, int(100*least+0.5))
+	}
+	return fmt.Sprintf("%s is the bottleneck, idle %d %%. Waiting: %s.", busiest, int(100*least+0.5), strings.Join(idle, ", "))
+}
+
+// idleShare returns the part of the latest cells that a process waited, and its main cause.
+func idleShare(p Process) (share float64, cause string) {
+	most, total := 0.0, 0.0
+	for activity, cells := range p.Shares {
+		sum := 0.0
+		for _, x := range cells[max(0, len(cells)-overCells):] {
+			sum += x
+		}
+		if activity == account.Starting {
+			continue
+		}
+		total += sum
+		if account.Working(activity) {
+			continue
+		}
+		share += sum
+		if sum > most {
+			most, cause = sum, activity
+		}
+	}
+	if total == 0 {
+		return 1, "starting"
+	}
+	return share / total, cause
+}
