@@ -23,6 +23,7 @@ const (
 
 // Options of a connection. The zero value is usable.
 type Options struct {
+	Access
 	// OnError is told what cannot be returned to a caller: a lost connection, a request that is being retried, a
 	// record that was terminated because it does not decode. It must not block.
 	OnError func(error)
@@ -41,6 +42,8 @@ type Conn struct {
 	js   jetstream.JetStream
 	url  string
 	opts Options
+
+	denials denials
 
 	mu      sync.Mutex
 	session context.Context // ends when the present connection to a server breaks
@@ -61,10 +64,14 @@ func Dial(ctx context.Context, url, name string, opts Options) (*Conn, error) {
 		opts.OnError = func(error) {}
 	}
 	c := &Conn{url: url, opts: opts, closed: make(chan struct{})}
+	options, err := c.access(name)
+	if err != nil {
+		return nil, err
+	}
 	c.begin()
 	last := ""
 	for {
-		nc, err := nats.Connect(url, c.natsOptions(name)...)
+		nc, err := nats.Connect(url, options...)
 		if err == nil {
 			c.nc = nc
 			break
@@ -96,6 +103,29 @@ func Dial(ctx context.Context, url, name string, opts Options) (*Conn, error) {
 	return c, nil
 }
 
+// access adds what proves who the client is.
+func (c *Conn) access(name string) ([]nats.Option, error) {
+	options := c.natsOptions(name)
+	a := c.opts.Access
+	if a.Role != "" {
+		options = append(options, nats.CustomInboxPrefix(inboxOf(a.Role)+"."+name))
+	}
+	if a.Key != "" {
+		key, err := nats.NkeyOptionFromSeed(a.Key)
+		if err != nil {
+			return nil, fmt.Errorf("key of %s: %w", name, err)
+		}
+		options = append(options, key)
+	}
+	if a.Credentials != "" {
+		options = append(options, nats.UserCredentials(a.Credentials))
+	}
+	if a.CA != "" {
+		options = append(options, nats.RootCAs(a.CA))
+	}
+	return options, nil
+}
+
 // checkURL refuses what the client would take for a server that is not there yet.
 func checkURL(list string) error {
 	for one := range strings.SplitSeq(list, ",") {
@@ -105,10 +135,13 @@ func checkURL(list string) error {
 		}
 		u, err := neturl.Parse(one)
 		if err != nil {
-			return fmt.Errorf("broker URL: %w", err)
+			return errors.New("broker URL: it cannot be read: use nats://HOST:PORT")
 		}
 		if !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) || u.Hostname() == "" {
-			return fmt.Errorf("broker URL %q: use nats://HOST:PORT, or tls://, ws:// or wss://", one)
+			return fmt.Errorf("broker URL %q: use nats://HOST:PORT, or tls://, ws:// or wss://", u.Redacted())
+		}
+		if u.User != nil {
+			return fmt.Errorf("broker URL %q has a secret in it: put it into a credentials file", u.Redacted())
 		}
 	}
 	return nil
@@ -133,6 +166,7 @@ func (c *Conn) natsOptions(name string) []nats.Option {
 			if sub != nil {
 				err = fmt.Errorf("subscription %s: %w", sub.Subject, err)
 			}
+			c.denials.notice(err)
 			c.opts.OnError(fmt.Errorf("broker %s: %w", c.url, err))
 		}),
 	}
@@ -177,9 +211,13 @@ func (c *Conn) retry(ctx context.Context, what string, try func(context.Context)
 	for wait, told := minWait, false; ; wait = min(2*wait, maxWait) {
 		one, cancel := context.WithTimeout(ctx, tryTimeout)
 		stop := context.AfterFunc(c.current(), cancel)
+		a := c.denials.begin(what, cancel)
 		err := try(one)
 		stop()
 		cancel()
+		if subject := c.denials.done(a); subject != "" && err != nil {
+			return fmt.Errorf("%s: %w: %s", what, ErrDenied, subject)
+		}
 		switch {
 		case err == nil:
 			return nil

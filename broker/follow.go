@@ -54,6 +54,7 @@ func (c *Conn) reader(ctx context.Context, stream, filter string, policy jetstre
 
 // forget removes a reader; the server would do so by itself later.
 func (c *Conn) forget(p *pull) {
+	c.denials.done(p.asks)
 	_ = p.sub.Unsubscribe()
 	if c.Connected() {
 		ctx, cancel := context.WithTimeout(context.Background(), tryTimeout)

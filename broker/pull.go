@@ -33,6 +33,8 @@ type pull struct {
 	sub     *nats.Subscription
 	msgs    chan *nats.Msg
 	drained chan struct{}
+	asks    *attempt      // the requests on subject, for a refusal
+	refused chan struct{} // closed by one
 
 	mu      sync.Mutex
 	serial  int             // of the latest request, the last token of its reply subject
@@ -47,6 +49,9 @@ func newPull(c *Conn, stream, consumer string, batch int, limited bool) (*pull, 
 		c: c, stream: stream, consumer: consumer, batch: batch, limited: limited,
 		subject: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer,
 	}
+	p.refused = make(chan struct{})
+	var once sync.Once
+	p.asks = c.denials.begin(p.subject, func() { once.Do(func() { close(p.refused) }) })
 	return p, p.listen()
 }
 
@@ -125,6 +130,8 @@ func (p *pull) take(ctx context.Context) (*nats.Msg, error) {
 				return nil, p.wrap(nats.ErrTimeout)
 			}
 			return p.withdraw()
+		case <-p.refused:
+			return nil, p.wrap(ErrDenied)
 		case <-p.drained:
 			return nil, p.wrap(ErrClosed)
 		case <-ctx.Done():
@@ -205,6 +212,8 @@ func (p *pull) next(ctx context.Context) (*nats.Msg, error) {
 			if err := p.exists(ctx); err != nil {
 				return nil, err
 			}
+		case <-p.refused:
+			return nil, p.wrap(ErrDenied)
 		case <-p.drained:
 			return nil, p.wrap(ErrClosed)
 		case <-ctx.Done():
@@ -257,6 +266,7 @@ func (p *pull) wrap(err error) error { return fmt.Errorf("pull from %s: %w", p.c
 func (p *pull) close(ctx context.Context, back func(*nats.Msg)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.c.denials.done(p.asks)
 	p.drain(ctx)
 	for {
 		select {

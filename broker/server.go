@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -25,6 +26,11 @@ type ServerConfig struct {
 	Store   string // folder of the streams, made if missing; one server at a time
 	Sync    string // default: what was confirmed survives a kill; always: a power failure too
 	URLFile string // written with the client URL once the server is ready; may be empty
+	// Keys is a folder of keys, made if missing: nobody else is let in. Empty: everybody is, for tests.
+	Keys string
+	// TLSCert and TLSKey are files of the server's certificate and its key, without which it listens on loopback only.
+	TLSCert, TLSKey string
+	CA              string // for its own client
 	// Log is given the server's warnings and errors, one line each. It may be nil.
 	Log func(line string)
 }
@@ -61,6 +67,9 @@ func (cfg ServerConfig) options() (*server.Options, error) {
 	if cfg.Host == "" || cfg.Store == "" {
 		return nil, errors.New("broker: host and store folder must be set")
 	}
+	if cfg.TLSCert == "" && !Loopback(cfg.Host) {
+		return nil, fmt.Errorf("broker: %s is not a loopback address: that needs TLS, set broker.tls_cert and broker.tls_key", cfg.Host)
+	}
 	if cfg.Port < 0 || cfg.Port > 65535 {
 		return nil, fmt.Errorf("broker: port %d: use 1 to 65535, or 0 for any", cfg.Port)
 	}
@@ -69,6 +78,9 @@ func (cfg ServerConfig) options() (*server.Options, error) {
 		JetStream: true, StoreDir: cfg.Store, NoSigs: true, NoLog: cfg.Log == nil,
 		// A folder of a few megabytes: a nearly full disk shows as failing writes, not as a refused stream.
 		JetStreamMaxStore: 1 << 40, JetStreamMaxMemory: 1 << 30,
+	}
+	if err := cfg.protect(opts); err != nil {
+		return nil, err
 	}
 	if cfg.Port == 0 {
 		opts.Port = server.RANDOM_PORT
@@ -81,6 +93,44 @@ func (cfg ServerConfig) options() (*server.Options, error) {
 		return nil, fmt.Errorf("broker: sync %q: use default or always", cfg.Sync)
 	}
 	return opts, nil
+}
+
+// protect lets in those whose keys are in the folder, over TLS where there is a certificate.
+func (cfg ServerConfig) protect(opts *server.Options) error {
+	if cfg.Keys != "" {
+		err := MakeKeys(cfg.Keys)
+		if err == nil {
+			opts.Nkeys, err = users(cfg.Keys)
+		}
+		if err != nil {
+			return fmt.Errorf("broker: %w", err)
+		}
+	}
+	if cfg.TLSCert == "" {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
+	if err != nil {
+		return fmt.Errorf("broker: certificate: %w", err)
+	}
+	opts.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}
+	opts.TLS = true
+	opts.TLSTimeout = tryTimeout.Seconds()
+	return nil
+}
+
+// Loopback reports whether only this machine reaches a host.
+func Loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// access is that of the server's own client.
+func (cfg ServerConfig) access() Access {
+	if cfg.Keys == "" {
+		return Access{CA: cfg.CA}
+	}
+	return Access{Role: RoleBroker, Key: KeyFile(cfg.Keys, RoleBroker), CA: cfg.CA}
 }
 
 func (s *Server) start(ctx context.Context, opts *server.Options) error {
@@ -107,7 +157,7 @@ func (s *Server) start(ctx context.Context, opts *server.Options) error {
 	if !s.ns.JetStreamEnabled() {
 		return fmt.Errorf("broker: JetStream does not start on store %q: %s", s.cfg.Store, log.lastError())
 	}
-	c, err := Dial(ctx, s.URL(), "broker", Options{})
+	c, err := Dial(ctx, s.URL(), "broker", Options{Access: s.cfg.access()})
 	if err != nil {
 		return err
 	}

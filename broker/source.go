@@ -62,6 +62,7 @@ func (c *Conn) open(ctx context.Context, stream, consumer string) (*pull, error)
 		return nil, err
 	}
 	if err := p.exists(ctx); err != nil {
+		c.denials.done(p.asks)
 		_ = p.sub.Unsubscribe()
 		return nil, err
 	}

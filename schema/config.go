@@ -104,6 +104,11 @@ type BrokerConfig struct {
 	Port    int    `yaml:"port"` // 0: any free port
 	AckWait string `yaml:"ack_wait"`
 	Sync    string `yaml:"sync"` // default or always
+
+	Credentials string `yaml:"credentials"` // for an external server: a file of NATS credentials, or a folder of keys
+	TLSCert     string `yaml:"tls_cert"`    // file of the embedded broker's certificate; without one it listens on loopback only
+	TLSKey      string `yaml:"tls_key"`
+	TLSCA       string `yaml:"tls_ca"` // file of certificates that clients check the server's against; empty: the system's
 }
 
 // ListenConfig is where HTTP is served. The port taken stands in the run directory.

@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 	"math"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -124,7 +125,13 @@ func (c *Config) checkServices(p *checker) {
 
 	u, err := url.Parse(c.Broker.URL)
 	p.ok(c.Broker.URL == "" || err == nil && u.Host != "" && slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme),
-		"broker.url", "%q is no NATS address such as nats://host:4222", c.Broker.URL)
+		"broker.url", "%q is no NATS address such as nats://host:4222", redacted(u))
+	if err == nil && u.User != nil {
+		p.ok(false, "broker.url", "has a secret in it: put that into a credentials file and name it in broker.credentials")
+	}
+	b := c.Broker
+	p.ok((b.TLSCert == "") == (b.TLSKey == ""), "broker.tls_cert", "and broker.tls_key go together")
+	p.ok(b.URL != "" || b.TLSCert != "" || loopback(b.Host), "broker.host", "%s is not a loopback address: that needs TLS, set broker.tls_cert and broker.tls_key", b.Host)
 	p.ok(c.Broker.Host != "", "broker.host", "is not set: name the address to bind, such as 127.0.0.1")
 	p.count("broker.port", c.Broker.Port, 0, 65535)
 	wait, err := time.ParseDuration(c.Broker.AckWait)
@@ -138,6 +145,19 @@ func (c *Config) checkServices(p *checker) {
 
 	p.count("save.every", c.Save.Every, 0, many)
 	p.count("save.keep", c.Save.Keep, 1, 1<<16)
+}
+
+// redacted is an address without its secrets; one that cannot be read is all secret.
+func redacted(u *url.URL) string {
+	if u == nil {
+		return "..."
+	}
+	return u.Redacted()
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // Edges reads Buckets: ascending upper edges in tokens, or a number of buckets whose edges the data decide.

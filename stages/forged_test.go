@@ -29,7 +29,7 @@ type forger struct {
 
 func (f *forger) work(ctx context.Context, p *stagestest.Pipeline) error {
 	var err error
-	if f.conn, err = p.Dial(ctx, "up"); err != nil {
+	if f.conn, err = p.Dial(ctx, broker.RoleBroker); err != nil {
 		return err
 	}
 	defer f.conn.Close()

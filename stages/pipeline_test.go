@@ -86,7 +86,11 @@ func (w *watcher) run(ctx context.Context, p *stagestest.Pipeline) error {
 	if err != nil {
 		return err
 	}
-	nc, err := nats.Connect(url)
+	key, err := nats.NkeyOptionFromSeed(broker.KeyFile(p.Dir.Keys(), broker.RoleObserver))
+	if err != nil {
+		return err
+	}
+	nc, err := nats.Connect(url, key)
 	if err != nil {
 		return err
 	}
@@ -95,7 +99,7 @@ func (w *watcher) run(ctx context.Context, p *stagestest.Pipeline) error {
 	if _, err := nc.ChanSubscribe("ps.>", msgs); err != nil {
 		return err
 	}
-	conn, err := broker.Dial(ctx, url, "watch-1", broker.Options{})
+	conn, err := p.Dial(ctx, broker.RoleObserver)
 	if err != nil {
 		return err
 	}

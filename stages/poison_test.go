@@ -97,7 +97,7 @@ type records struct {
 }
 
 func (r *records) follow(ctx context.Context, p *stagestest.Pipeline) error {
-	conn, err := p.Dial(ctx, "watch")
+	conn, err := p.Dial(ctx, broker.RoleObserver)
 	if err != nil {
 		return err
 	}

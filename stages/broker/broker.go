@@ -34,6 +34,7 @@ func Run(ctx context.Context, env *runtime.Env) error {
 	}
 	s, err := nats.StartServer(ctx, nats.ServerConfig{
 		Host: b.Host, Port: b.Port, Store: env.Run.BrokerStore(), Sync: b.Sync, URLFile: env.Run.URLFile(),
+		Keys: env.Run.Keys(), TLSCert: b.TLSCert, TLSKey: b.TLSKey, CA: b.TLSCA,
 		Log: func(line string) { env.Log.Warn("nats-server", "line", line) },
 	})
 	if err != nil {
@@ -41,6 +42,9 @@ func Run(ctx context.Context, env *runtime.Env) error {
 	}
 	defer s.Close()
 	obs.Metrics.WatchStreams(env.Run.Name(), s.Stored)
+	if err := writeContext(env, s.URL()); err != nil {
+		return err
+	}
 	env.Log.Info("ready", "url", s.URL())
 	if err := s.Wait(ctx); err != nil {
 		return err

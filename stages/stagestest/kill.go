@@ -57,11 +57,11 @@ func (p *Pipeline) handBack(ctx context.Context, env *stageruntime.Env) error {
 	return nil
 }
 
-// Dial connects to the run's broker as a client of the test.
-func (p *Pipeline) Dial(ctx context.Context, name string) (*broker.Conn, error) {
-	url, err := p.Env(name, 1).NATS(ctx)
+// Dial connects to the run's broker as a client of the test that has a role.
+func (p *Pipeline) Dial(ctx context.Context, role string) (*broker.Conn, error) {
+	url, err := p.Env("watch", 1).NATS(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return broker.Dial(ctx, url, name, broker.Options{})
+	return broker.Dial(ctx, url, "test", broker.Options{Access: stageruntime.Access(p.Dir, p.Config, role)})
 }

@@ -21,7 +21,7 @@ const (
 const dialTimeout = 3 * time.Second
 
 // dialRun connects to the broker of a run that is going on.
-func dialRun(ctx context.Context, f runtime.Flags, dir *rundir.Dir, client string) (*broker.Conn, error) {
+func dialRun(ctx context.Context, f runtime.Flags, dir *rundir.Dir, client, role string) (*broker.Conn, error) {
 	cfg, err := f.Resolve(dir)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func dialRun(ctx context.Context, f runtime.Flags, dir *rundir.Dir, client strin
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	conn, err := broker.Dial(ctx, url, client, broker.Options{})
+	conn, err := broker.Dial(ctx, url, client, broker.Options{Access: runtime.Access(dir, cfg, role)})
 	if err != nil {
 		return nil, fmt.Errorf("run %s is not running, or its broker is down: %w", dir.Path(), err)
 	}

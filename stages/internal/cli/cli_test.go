@@ -139,7 +139,7 @@ func connect(ctx context.Context, env *runtime.Env) (broker.Board, func(), error
 	if err != nil {
 		return broker.Board{}, nil, err
 	}
-	conn, err := broker.Dial(ctx, url, env.Instance, broker.Options{})
+	conn, err := broker.Dial(ctx, url, env.Instance, broker.Options{Access: runtime.Access(env.Run, env.Config, broker.RoleBroker)})
 	if err != nil {
 		return broker.Board{}, nil, err
 	}

@@ -54,7 +54,7 @@ func status(ctx context.Context, f runtime.Flags, dir *rundir.Dir, out io.Writer
 	if st.PIDs, err = dir.PIDs(); err != nil {
 		return err
 	}
-	conn, dialErr := dialRun(ctx, f, dir, "status")
+	conn, dialErr := dialRun(ctx, f, dir, "status", broker.RoleObserver)
 	if dialErr == nil {
 		defer conn.Close()
 		v, err := observe(ctx, conn)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"penstock/broker"
 	"penstock/schema"
 	"penstock/stages/internal/rundir"
 	"penstock/stages/internal/runtime"
@@ -51,7 +52,7 @@ func stop(ctx context.Context, f runtime.Flags, dir *rundir.Dir, out io.Writer) 
 	if len(holders) == 0 {
 		return fmt.Errorf("run %s is not running", dir.Path())
 	}
-	conn, err := dialRun(ctx, f, dir, "stop")
+	conn, err := dialRun(ctx, f, dir, "stop", broker.RoleUp)
 	if err != nil {
 		return fmt.Errorf("%w; still alive: %s", err, list(holders))
 	}

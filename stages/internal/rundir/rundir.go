@@ -5,6 +5,8 @@
 //	lock, locks/     held by `penstock up` and by each running instance
 //	lead             held by the trainer that opens generations and writes the files below
 //	nats.url         where the broker listens; written by the broker when it is ready
+//	keys/            the keys of the broker's users; nobody else may enter it
+//	observer/        a context for the NATS command line tool that may only read
 //	pids.json        instance name to process id
 //	metrics/         where each running instance answers Prometheus
 //	page.url         where `penstock up` shows the run
@@ -94,6 +96,12 @@ func (d *Dir) Journal(instance string) string { return d.join("journal", instanc
 
 // Log is the instance's log.
 func (d *Dir) Log(instance string) string { return d.join("logs", instance+".log") }
+
+// Keys is the folder of the keys of the broker's users; only the owner may enter it.
+func (d *Dir) Keys() string { return d.join("keys") }
+
+// Observer is a folder of contexts, as XDG_CONFIG_HOME names one, for the NATS command line tool.
+func (d *Dir) Observer() string { return d.join("observer") }
 
 // Sockets is the folder of the sockets that pass slab descriptors; only the owner may enter it.
 func (d *Dir) Sockets() string { return d.join("sock") }

@@ -45,10 +45,14 @@ func (w *Worker) Reject(ctx context.Context, h schema.Hop, reason string) error 
 			return nil
 		}
 		var rec schema.Record = schema.Suspect{Batch: h.Batch, Reason: reason, From: h.From}
-		settle := func() error { return w.hint(ctx, func(ctx context.Context) error { return w.Conn.NakRoot(ctx, h.Root, 0) }) }
+		settle := func() error {
+			return w.hint(ctx, func(ctx context.Context) error { return w.Conn.NakRoot(ctx, h.Root, 0) })
+		}
 		if s.Suspects > 0 {
 			rec = schema.Dead{Batch: h.Batch, Reason: reason}
-			settle = func() error { return w.hint(ctx, func(ctx context.Context) error { return w.Conn.AckRoot(ctx, h.Root) }) }
+			settle = func() error {
+				return w.hint(ctx, func(ctx context.Context) error { return w.Conn.AckRoot(ctx, h.Root) })
+			}
 		}
 		seq, err := w.Conn.Ledger().Append(ctx, broker.LedgerBatch(h.Gen, h.Window, h.Index), rec, s.Seq)
 		var lost *broker.LostError

@@ -55,6 +55,7 @@ func Run(ctx context.Context, env *runtime.Env, body func(context.Context, *Work
 		}
 	}()
 	conn, err := broker.Dial(ctx, url, env.Instance, broker.Options{
+		Access:  runtime.Access(env.Run, env.Config, env.Stage),
 		OnError: func(err error) { env.Log.Warn("broker", "err", err) },
 		Inject:  obs.Trace.Inject, OnRedelivery: obs.Redelivered, Fault: env.Fault,
 	})
