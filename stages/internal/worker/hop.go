@@ -38,23 +38,23 @@ func (w *Worker) Release(ctx context.Context, r schema.SlotRef) error {
 // handed back, or acknowledged.
 func (w *Worker) Reject(ctx context.Context, h schema.Hop, reason string) error {
 	for {
-		var s policy.Status
-		var stale bool
-		w.Ledger.View(func(l *policy.Lineage) { s, stale = l.Of(h.Window, h.Index), l.Stale(h.Batch) })
-		if stale || s.State >= policy.Added {
+		var verdict policy.Verdict
+		var after uint64
+		w.Ledger.View(func(l *policy.Lineage) { verdict, after = l.Judge(h.Batch) })
+		if verdict == policy.Ignore {
 			return nil
 		}
 		var rec schema.Record = schema.Suspect{Batch: h.Batch, Reason: reason, From: h.From}
 		settle := func() error {
 			return w.hint(ctx, func(ctx context.Context) error { return w.Conn.NakRoot(ctx, h.Root, 0) })
 		}
-		if s.Suspects > 0 {
+		if verdict == policy.Declare {
 			rec = schema.Dead{Batch: h.Batch, Reason: reason}
 			settle = func() error {
 				return w.hint(ctx, func(ctx context.Context) error { return w.Conn.AckRoot(ctx, h.Root) })
 			}
 		}
-		seq, err := w.Conn.Ledger().Append(ctx, broker.LedgerBatch(h.Gen, h.Window, h.Index), rec, s.Seq)
+		seq, err := w.Conn.Ledger().Append(ctx, broker.LedgerBatch(h.Gen, h.Window, h.Index), rec, after)
 		var lost *broker.LostError
 		if errors.As(err, &lost) {
 			w.Ledger.Apply(lost.Winner)

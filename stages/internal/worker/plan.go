@@ -151,16 +151,11 @@ func (r *RunPlan) AddNoise(feats kernels.Tensor, p plan.BatchPlan, size float64)
 
 // Reserve returns the slot rule as the lineage stands.
 func (r *RunPlan) Reserve(l *policy.Lineage, deterministic bool) policy.Reserve {
-	s := policy.Reserve{Deterministic: deterministic, Oldest: l.Next}
+	var planned []uint32
 	if deterministic {
-		for _, p := range r.Plan.Window(int(l.Next)) {
-			if l.Of(l.Next, uint32(p.Index)).State < policy.Added {
-				s.Lowest = uint32(p.Index)
-				break
-			}
-		}
+		planned = r.Planned(l.Next)
 	}
-	return s
+	return policy.ReserveFor(l, planned, deterministic)
 }
 
 // The plan as the ledger's count wants it.
