@@ -4,117 +4,193 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"penstock/broker"
+	"penstock/broker/policy"
 	"penstock/schema"
+	"penstock/stages/internal/account"
+	"penstock/stages/internal/lineage"
 	"penstock/stages/internal/model"
+	"penstock/stages/internal/runtime"
 )
 
-// commit closes the window on the ledger and only then steps. Roots are acknowledged behind the step's back.
-func (t *trainer) commit(ctx context.Context, o *window, added, dead []uint32) error {
-	for _, it := range o.early {
-		if err := t.discard(ctx, it); err != nil {
+// closeWindow reduces a complete window over the members, has it committed, and steps. It reports false if the members
+// changed before the commit: then the reduced sum is void and this rank's parts stand.
+func (t *trainer) closeWindow(ctx context.Context, o *window, s standing) (bool, error) {
+	t.w.Book.Enter(account.Window)
+	round, cancel := t.during(ctx, o, s)
+	defer cancel()
+	r, err := t.reduce(round, o, s)
+	if err == nil {
+		err = t.agree(round, o, s, r.hash)
+	}
+	if err == nil {
+		err = t.commit(round, o, s)
+	}
+	if err != nil && (ctx.Err() != nil || round.Err() == nil) {
+		return false, err
+	}
+	committed := false
+	t.w.Ledger.View(func(l *policy.Lineage) { committed = l.Gen == t.gen && l.Next == o.number+1 && l.Closed == s.epoch })
+	if !committed {
+		t.group.Withdraw()
+		return false, nil
+	}
+	return true, t.advance(ctx, o, s, r)
+}
+
+// agree tells the others what this rank's sum is and waits for theirs. Sums that differ end the run.
+func (t *trainer) agree(ctx context.Context, o *window, s standing, hash uint64) error {
+	if len(s.members) < 2 {
+		return nil
+	}
+	rec := schema.Prepared{Gen: t.gen, Window: o.number, Rank: t.me.Rank, Incarnation: t.me.Incarnation, RankEpoch: s.epoch, Hash: hash}
+	for {
+		seq, err := t.w.Conn.Ledger().Prepared(ctx, rec, o.prepared)
+		var lost *broker.LostError
+		if errors.As(err, &lost) { // of a former process of this rank
+			o.prepared = lost.Winner.Seq
+			continue
+		}
+		if err != nil {
 			return err
 		}
+		o.prepared = seq
+		t.w.Ledger.Apply(broker.Entry{Seq: seq, Record: rec})
+		break
 	}
-	rec := schema.Commit{Run: t.w.Run.Name(), Gen: t.gen, Window: o.number, Batches: added, Dead: dead}
-	seq, err := t.w.Conn.Ledger().Commit(ctx, rec, 0)
+	var differ error
+	err := t.w.Ledger.Wait(ctx, func(l *policy.Lineage) bool {
+		var all bool
+		all, differ = l.Agreed()
+		return all || differ != nil || t.over(l, o, s)
+	})
+	return errors.Join(err, runtime.Permanent(differ))
+}
+
+// commit writes the window's commit, if this is the first member, and waits until the ledger has it or another record
+// was first.
+func (t *trainer) commit(ctx context.Context, o *window, s standing) error {
+	if len(s.members) > 0 && s.members[0] != t.me {
+		return t.w.Ledger.Wait(ctx, func(l *policy.Lineage) bool { return t.over(l, o, s) })
+	}
+	rec := schema.Commit{Run: t.w.Run.Name(), Gen: t.gen, Window: o.number, RankEpoch: s.epoch, Batches: s.added, Dead: s.dead}
+	seq, err := t.w.Conn.Ledger().Commit(ctx, rec, s.control)
+	var lost *broker.LostError
+	if errors.As(err, &lost) && t.shared != nil { // a rank epoch
+		return t.w.Ledger.Reach(ctx, lost.Winner.Seq)
+	}
 	if err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	t.w.Ledger.Apply(broker.Entry{Seq: seq, Record: rec})
+	return nil
+}
+
+// advance steps over a committed window and reports it. Roots are acknowledged behind the step's back.
+func (t *trainer) advance(ctx context.Context, o *window, s standing, r sum) error {
+	t.w.Book.Enter(account.Step)
 	stepped := t.traces.stepping(ctx, o.number, o.roots)
 	for _, root := range o.roots {
 		if err := t.settle.Do(ctx, t.acknowledge(root)); err != nil {
 			return err
 		}
 	}
-	o.line.Batches, o.line.Dead = added, dead
-	m := metric{Window: o.number, Epoch: o.line.Epoch, LR: t.schedule.LR(int(o.number)), Tokens: o.line.Tokens, Slots: o.line.Slots}
-	err = t.step(o, &m)
+	p := past{
+		line: lineage.Line{Gen: t.gen, Window: o.number, Epoch: o.epoch, Batches: s.added, Dead: s.dead,
+			Documents: r.tally.Documents, Tokens: r.tally.Tokens, Slots: r.tally.Slots, Keys: r.tally.Keys},
+		metric: metric{Window: o.number, Epoch: o.epoch, LR: t.schedule.LR(int(o.number)), Tokens: r.tally.Tokens, Slots: r.tally.Slots},
+	}
+	err := t.step(r, &p)
 	stepped(err)
 	if err != nil {
 		return err
 	}
-	if err := t.lines.Append(o.line); err != nil {
+	t.account(r.tally, &p)
+	if err := t.publish(p); err != nil {
 		return err
 	}
-	return t.account(ctx, o, m)
+	return t.occasions()
 }
 
 // acknowledge settles the root of a committed batch. One whose generation is over needs none.
 func (t *trainer) acknowledge(root string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		t.w.Keeper.Drop(root)
 		acknowledged := t.traces.acknowledging(root)
 		err := t.w.Conn.AckRoot(ctx, root)
 		if errors.Is(err, broker.ErrGone) {
 			err = nil
 		}
 		acknowledged(err)
+		if err == nil { // not before: until then it takes credit, and the journal names it
+			t.w.Keeper.Drop(root)
+		}
 		return err
 	}
 }
 
 // step updates the weights from the window's sum. A gradient that is not finite leaves them as they are.
-func (t *trainer) step(o *window, m *metric) error {
-	r := o.result
+func (t *trainer) step(s sum, p *past) error {
+	r := s.tally.Result
 	if !(r.Den > 0) { // every batch is dead
 		return nil
 	}
-	m.Loss = r.Num / r.Den
-	norm, err := t.opt.Step(t.grads, r.Den, m.LR)
+	if loss := r.Num / r.Den; finite(loss) {
+		p.metric.Loss = loss
+	}
+	norm, err := t.opt.Step(s.grads, r.Den, p.metric.LR)
 	var bad *model.NonFiniteError
 	if errors.As(err, &bad) {
-		t.w.Log.Warn("step skipped", "window", o.number, "err", bad)
-		o.line.Skipped, m.Skipped = true, bad.Tensor
+		t.w.Log.Warn("step skipped", "window", p.line.Window, "err", bad)
+		p.line.Skipped, p.metric.Skipped = true, bad.Tensor
 		t.state.Totals.Skipped++
 		return nil
 	}
-	m.GradNorm = norm
+	p.metric.GradNorm = norm
 	t.state.Step++
 	return err
 }
 
-// account adds the window to the totals, reports it, and evaluates and saves when it is time to.
-func (t *trainer) account(ctx context.Context, o *window, m metric) error {
+// account adds a window to the totals.
+func (t *trainer) account(w tally, p *past) {
 	s := &t.state
 	s.Window++
-	s.Totals.Batches += uint64(len(o.line.Batches))
-	s.Totals.Documents += uint64(o.line.Documents)
-	s.Totals.Tokens += o.line.Tokens
-	s.Totals.Slots += o.line.Slots
-	s.Totals.Dead += uint64(len(o.line.Dead))
-	s.Totals.Loss += o.result.Num
-	s.Totals.Weight += o.result.Den
-	for k, p := range o.result.At {
-		if k > 0 && p.Slots > 0 {
-			m.Hits = append(m.Hits, float32(p.Hits)/float32(p.Slots))
-		} else if k > 0 {
-			m.Hits = append(m.Hits, 0)
+	s.Totals.Batches += uint64(len(p.line.Batches))
+	s.Totals.Documents += uint64(w.Documents)
+	s.Totals.Tokens += w.Tokens
+	s.Totals.Slots += w.Slots
+	s.Totals.Dead += uint64(len(p.line.Dead))
+	if l := w.Result; finite(l.Num) {
+		s.Totals.Loss += l.Num
+		s.Totals.Weight += l.Den
+	}
+	for k, at := range w.Result.At {
+		if k > 0 {
+			p.metric.Hits = append(p.metric.Hits, float32(at.Hits)/float32(max(1, at.Slots)))
 		}
 	}
-	m.Seconds = time.Since(t.began).Seconds()
-	if err := t.report.window(m, *s); err != nil {
-		return err
+	p.metric.Seconds = time.Since(t.began).Seconds()
+}
+
+// finite says whether a number can be written as JSON.
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// occasions evaluates and saves when it is time to, on the rank that leads.
+func (t *trainer) occasions() error {
+	cfg, s := t.w.Config, t.state
+	due := func(every int) bool { return every > 0 && int(s.Window)%every == 0 && !t.ended() }
+	if t.lead == nil {
+		return nil
 	}
-	cfg := t.w.Config
-	if every := cfg.Eval.Every; every > 0 && int(s.Window)%every == 0 && int(s.Window) < t.run.Plan.Windows() {
+	if due(cfg.Eval.Every) {
 		if err := t.evaluator.offer(t.drafter, s.Window); err != nil {
 			return err
 		}
 	}
-	if every := cfg.Save.Every; every > 0 && int(s.Window)%every == 0 && int(s.Window) < t.run.Plan.Windows() {
+	if due(cfg.Save.Every) {
 		return t.save()
 	}
 	return nil
-}
-
-// discard gives up a claimed batch whose window went on without it.
-func (t *trainer) discard(ctx context.Context, it item) error {
-	t.w.Keeper.Drop(it.hop.Record.Root)
-	t.flight.leave(it.hop.Record.Index)
-	t.buffers <- it.whole
-	return t.settle.Do(ctx, t.settled(it.hop))
 }

@@ -1,7 +1,9 @@
-// Package draft trains the drafter: one optimizer step a window, over whatever order its batches arrive in.
+// Package draft trains the drafter: one optimizer step a window, over whatever order its batches arrive in, on one rank
+// or on several that add up what each of them has summed.
 //
-// A batch goes through intake (claim, copy), the device (forward, backward into a scratch gradient), the ledger (added)
-// and only then into the window's sum. A window that is complete is committed, stepped, and its roots acknowledged.
+// A batch goes through intake (claim, copy), the device (forward, backward), the ledger (added) and only then into the
+// rank's part of the window's sum. A window that is complete is reduced over the ranks, committed by one of them, and
+// stepped by each that has read the commit; then its roots are acknowledged.
 package draft
 
 import (
@@ -12,18 +14,18 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"penstock/broker"
-	"penstock/schema"
-	"penstock/stages/internal/backend"
+	"penstock/kernels"
 	"penstock/stages/internal/runtime"
 	"penstock/stages/internal/worker"
 )
 
-// Run is the stage. It returns when the run is complete and exported, or after a checkpoint when asked to stop.
+// Run is the stage. It returns when the run is complete, and exported by the rank that leads, or when asked to stop,
+// which that rank does after a checkpoint.
 func Run(ctx context.Context, env *runtime.Env) error {
 	return worker.Run(ctx, env, func(ctx context.Context, w *worker.Worker) error {
-		dev, err := backend.Open(w.Device)
+		dev, err := w.OpenDevice()
 		if err != nil {
-			return runtime.Permanent(err)
+			return err
 		}
 		defer dev.Close()
 		run, err := w.AwaitPlan(ctx)
@@ -31,61 +33,52 @@ func Run(ctx context.Context, env *runtime.Env) error {
 			return err
 		}
 		defer run.Store.Close()
-		t, err := newTrainer(w, run, dev)
-		if err != nil {
-			return runtime.Permanent(err)
-		}
-		defer t.close()
-		if err := t.open(ctx); err != nil {
-			return err
-		}
-		err = t.train(ctx)
-		if ctx.Err() != nil && (err == nil || errors.Is(err, context.Cause(ctx))) {
-			if serr := t.save(); serr != nil {
-				return serr
+		for {
+			err := attend(ctx, w, run, dev)
+			var over worker.Superseded
+			if !errors.Is(err, errPutOut) && !errors.As(err, &over) {
+				return err
 			}
-			return context.Cause(ctx)
+			w.Log.Warn("this rank is no longer a member, joining again", "err", err)
+			give := func(ackSubject string) error { return w.Conn.NakRoot(ctx, ackSubject, 0) }
+			if err := w.Keeper.Abandon(give); err != nil && !errors.Is(err, broker.ErrGone) {
+				return err
+			}
 		}
-		if err != nil {
-			return err
-		}
-		return t.finish(ctx)
 	})
 }
 
-// open starts a generation at the window where the weights stand.
-func (t *trainer) open(ctx context.Context) error {
-	t.w.Status.Wait("the broker, to open a generation")
-	kept, err := t.w.Run.Generation()
+// errPutOut says that the group went on without this rank: its weights are behind.
+var errPutOut = errors.New("the other ranks went on without this one")
+
+// attend becomes a member of the rank group and trains until the run is complete, or the group goes on without it.
+func attend(ctx context.Context, w *worker.Worker, run *worker.RunPlan, dev kernels.Device) error {
+	t, err := newTrainer(w, run, dev)
 	if err != nil {
+		return runtime.Permanent(err)
+	}
+	defer t.close()
+	if in, err := t.enter(ctx); err != nil || !in {
 		return err
 	}
-	last, err := t.w.Conn.Ledger().LastGen(ctx)
-	if err != nil {
+	err = t.train(ctx)
+	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Cause(ctx))) {
+		if t.lead != nil {
+			if serr := t.save(); serr != nil {
+				return serr
+			}
+		}
+		return context.Cause(ctx)
+	}
+	if err != nil || t.lead == nil {
 		return err
 	}
-	t.gen = max(kept, last.Gen) + 1
-	if err := t.w.Run.WriteGeneration(t.gen); err != nil {
-		return err
-	}
-	g := broker.Generation{
-		Gen:     schema.Gen{Run: t.w.Run.Name(), Gen: t.gen, Start: t.state.Window, By: t.w.Instance},
-		AckWait: t.w.AckWait,
-	}
-	for _, b := range t.run.Plan.Buckets() {
-		ceiling := max(1, t.run.Plan.Ceiling(b.Name, t.w.Config.Window.Lookahead))
-		g.Buckets = append(g.Buckets, broker.BucketCredit{Bucket: b.Name, Credit: ceiling, Ceiling: ceiling})
-	}
-	if err := t.w.Conn.OpenGeneration(ctx, g); err != nil {
-		return err
-	}
-	t.w.Log.Info("generation opened", "gen", t.gen, "window", t.state.Window, "of", t.run.Plan.Windows())
-	return t.lines.Append(openLine(t.gen, t.state.Window))
+	return t.finish(ctx)
 }
 
 // train runs the windows that are left. It returns nil once all have committed.
 func (t *trainer) train(ctx context.Context) error {
-	if int(t.state.Window) >= t.run.Plan.Windows() {
+	if t.ended() {
 		return nil
 	}
 	src, err := t.w.Conn.Hops(ctx, broker.Train, t.gen)
@@ -93,21 +86,35 @@ func (t *trainer) train(ctx context.Context) error {
 		return err
 	}
 	defer worker.CloseSource(ctx, src)
-	defer t.park.Leave()
+	t.w.Status.Running()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return t.park.Receive(ctx, src, worker.Always) })
+	g.Go(func() error { return t.park.Receive(ctx, src, t.hungry) })
 	g.Go(func() error { return t.superseded(ctx) })
-	for range intakes {
+	if t.shared != nil {
+		g.Go(func() error { return t.wishes.watch(ctx, t.w.Conn.Board()) })
+		g.Go(func() error { return t.watchPeers(ctx) })
+	}
+	n := intakes
+	if t.shared != nil {
+		n = depth
+	}
+	for range n {
 		g.Go(func() error { return t.intake(ctx) })
 	}
 	t.settle.Start(ctx, g)
 	g.Go(func() error { return t.evaluator.run(ctx) })
 	g.Go(func() error { return t.report.run(ctx) })
 	g.Go(func() error {
-		for int(t.state.Window) < t.run.Plan.Windows() {
+		for !t.ended() {
+			if err := t.boundary(ctx); err != nil {
+				return err
+			}
 			if err := t.window(ctx); err != nil {
 				return fmt.Errorf("window %d: %w", t.state.Window, err)
 			}
+		}
+		if err := t.inherit(); err != nil {
+			return err
 		}
 		if err := t.settle.Drain(ctx); err != nil {
 			return err
@@ -122,7 +129,9 @@ func (t *trainer) train(ctx context.Context) error {
 
 var errDone = errors.New("all windows have committed")
 
-// superseded ends the stage if somebody else opens a generation: then these weights are no longer the run's.
+func (t *trainer) ended() bool { return int(t.state.Window) >= t.run.Plan.Windows() }
+
+// superseded ends the membership if somebody opens another generation: then these weights are no longer the run's.
 func (t *trainer) superseded(ctx context.Context) error {
 	for {
 		changed := t.w.Ledger.Changed()

@@ -17,7 +17,7 @@ import (
 
 // save makes the ledger file durable, then a checkpoint that covers it.
 func (t *trainer) save() error {
-	if err := t.lines.Sync(); err != nil {
+	if err := t.lead.lines.Sync(); err != nil {
 		return err
 	}
 	t.state.Gen = t.gen

@@ -27,12 +27,13 @@ type item struct {
 // intake claims hops of the open window and copies their features until ctx ends.
 func (t *trainer) intake(ctx context.Context) error {
 	for {
-		changed := t.w.Ledger.Changed()
-		h, ok := t.park.Take(t.workable())
+		changed, left := t.w.Ledger.Changed(), t.flight.left()
+		h, ok := t.take()
 		if !ok {
 			select {
 			case <-t.park.Came():
 			case <-changed:
+			case <-left:
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
@@ -45,11 +46,21 @@ func (t *trainer) intake(ctx context.Context) error {
 	}
 }
 
-// workable says which hops can be worked on or settled now.
-func (t *trainer) workable() func(schema.Hop) bool {
-	var lineage policy.Lineage
-	t.w.Ledger.View(func(l *policy.Lineage) { lineage = *l })
-	return func(h schema.Hop) bool { return lineage.Gen >= t.gen && (h.Gen != t.gen || h.Window <= lineage.Next) }
+// take returns a parked hop that can be worked on or settled now.
+func (t *trainer) take() (h worker.Hop, ok bool) {
+	room := t.shared == nil || t.flight.len() < depth
+	t.w.Ledger.View(func(l *policy.Lineage) {
+		h, ok = t.park.Take(func(r schema.Hop) bool {
+			return l.Gen >= t.gen && (l.Settled(r.Batch) || room && t.workable(l, r))
+		})
+	})
+	return h, ok
+}
+
+// workable says whether this rank may work on a hop now: its window is open, no other rank has claimed it, and this one
+// is not at work on it already, from another delivery.
+func (t *trainer) workable(l *policy.Lineage, r schema.Hop) bool {
+	return r.Gen == t.gen && r.Window == l.Next && !l.Settled(r.Batch) && !l.Busy(r.Batch, t.me.Incarnation) && !t.flight.has(r.Index)
 }
 
 // admit claims a hop and hands its features to the device, or settles it without work.
@@ -67,6 +78,11 @@ func (t *trainer) admit(ctx context.Context, h worker.Hop) error {
 		copied := t.traces.copying(ctx, h)
 		it.feats, err = t.copy(ctx, r, buf)
 		copied(err)
+		if err == errVoid {
+			if uerr := t.unclaim(ctx, r, it.claim); uerr != nil {
+				err = uerr
+			}
+		}
 		if err != nil {
 			t.flight.leave(r.Index)
 		}
@@ -75,7 +91,6 @@ func (t *trainer) admit(ctx context.Context, h worker.Hop) error {
 		t.buffers <- buf
 		return t.refuse(ctx, h, err)
 	}
-	t.w.Keeper.Hold(r.Root)
 	select {
 	case t.ready <- it:
 		return nil
@@ -88,11 +103,14 @@ func (t *trainer) admit(ctx context.Context, h worker.Hop) error {
 func (t *trainer) refuse(ctx context.Context, h worker.Hop, err error) error {
 	var bad *badFeatures
 	switch {
+	case errors.Is(err, errBusy):
+		t.park.Return(h)
+		return nil
 	case errors.As(err, &bad):
 		if err := t.w.Reject(ctx, h.Record, bad.reason); err != nil {
 			return err
 		}
-	case !errors.Is(err, errVoid):
+	case err != errVoid:
 		return err
 	}
 	return t.settle.Do(ctx, t.settled(h))
@@ -111,16 +129,19 @@ func (t *trainer) settled(h worker.Hop) func(context.Context) error {
 // errVoid drops a hop that needs no work: void, added already, dead, or in a slot that has been taken for another use.
 var errVoid = errors.New("hop is void")
 
+// errBusy keeps a hop parked: its batch is being worked on, here or by another rank.
+var errBusy = errors.New("the batch is being worked on")
+
 // badFeatures is what a batch is recomputed for, and rejected the second time.
 type badFeatures struct{ reason string }
 
 func (b *badFeatures) Error() string { return "bad features: " + b.reason }
 
 // claim makes the batch this rank's, on the ledger and in flight here. A hop that comes again while the first is being
-// worked on is void; after the first was given up, its claim still holds.
+// worked on waits for what becomes of that; after the first was given up, its claim still holds.
 func (t *trainer) claim(ctx context.Context, r schema.Hop, it *item) error {
 	if !t.flight.enter(r.Index) {
-		return errVoid
+		return errBusy
 	}
 	err := t.claimOnLedger(ctx, r, it)
 	if err != nil {
@@ -130,15 +151,23 @@ func (t *trainer) claim(ctx context.Context, r schema.Hop, it *item) error {
 }
 
 func (t *trainer) claimOnLedger(ctx context.Context, r schema.Hop, it *item) error {
-	c := schema.Claim{Batch: r.Batch, Rank: t.w.Instance, Incarnation: t.w.Incarnation}
+	c := schema.Claim{Batch: r.Batch, Rank: t.me.Rank, Incarnation: t.me.Incarnation}
 	for {
-		var s policy.Status
-		var stale bool
-		t.w.Ledger.View(func(l *policy.Lineage) { s, stale = l.Of(r.Window, r.Index), l.Stale(r.Batch) })
-		if stale || s.State >= policy.Added {
-			return errVoid
+		settled, err := t.w.Settled(ctx, r.Batch)
+		if err != nil {
+			return err
 		}
-		if s.State == policy.Claimed && s.Owner == t.w.Incarnation {
+		var s policy.Status
+		var busy bool
+		t.w.Ledger.View(func(l *policy.Lineage) {
+			s, busy, c.RankEpoch = l.Of(r.Window, r.Index), l.Busy(r.Batch, t.me.Incarnation), l.Epoch
+		})
+		switch {
+		case settled:
+			return errVoid
+		case busy:
+			return errBusy
+		case s.State == policy.Claimed && s.Owner == t.me.Incarnation:
 			it.claim = s.Seq
 			return nil
 		}
@@ -155,6 +184,22 @@ func (t *trainer) claimOnLedger(ctx context.Context, r schema.Hop, it *item) err
 		t.w.Ledger.Apply(broker.Entry{Seq: seq, Record: c})
 		return nil
 	}
+}
+
+// unclaim gives a claimed batch back whose features are gone, so that any rank may work on it when they come again.
+func (t *trainer) unclaim(ctx context.Context, r schema.Hop, claim uint64) error {
+	if t.shared == nil { // there is no other rank, and the claim still holds when they come
+		return nil
+	}
+	none := schema.Claim{Batch: r.Batch}
+	seq, err := t.w.Conn.Ledger().Claim(ctx, none, claim)
+	if errors.Is(err, broker.ErrLost) {
+		return nil
+	}
+	if err == nil {
+		t.w.Ledger.Apply(broker.Entry{Seq: seq, Record: none})
+	}
+	return err
 }
 
 // copy brings the features into an own buffer, so that the packer's slot is never read while a kernel runs, and

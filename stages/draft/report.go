@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"penstock/schema"
 	"penstock/schema/checkpoint"
+	"penstock/stages/internal/tensorboard"
 	"penstock/stages/internal/worker"
 )
 
@@ -34,6 +36,7 @@ type reporter struct {
 	w     *worker.Worker
 	total int
 	file  *os.File
+	board *tensorboard.Writer
 
 	mu      sync.Mutex
 	accept  float64
@@ -50,22 +53,41 @@ func newReporter(w *worker.Worker, total int) (*reporter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open metrics: %w", err)
 	}
-	return &reporter{w: w, total: total, file: f, changed: make(chan struct{}, 1)}, nil
+	board, err := tensorboard.Create(w.Run.Events(), time.Now())
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &reporter{w: w, total: total, file: f, board: board, changed: make(chan struct{}, 1)}, nil
 }
 
-func (r *reporter) close() { r.file.Close() }
+func (r *reporter) close() {
+	r.file.Close()
+	r.board.Close()
+}
+
+// remember takes a committed window's loss into the mean.
+func (r *reporter) remember(m metric) { r.recall([]float64{m.Loss}) }
+
+// recall takes the losses of the last windows over from another rank.
+func (r *reporter) recall(losses []float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recent = append(r.recent, losses...)
+	r.recent = r.recent[max(0, len(r.recent)-recentWindows):]
+}
+
+func (r *reporter) losses() []float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.recent)
+}
 
 // window reports a committed window; s is the state behind it.
 func (r *reporter) window(m metric, s checkpoint.State) error {
 	if err := r.write(m); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	r.recent = append(r.recent, m.Loss)
-	if len(r.recent) > recentWindows {
-		r.recent = r.recent[1:]
-	}
-	r.mu.Unlock()
 	r.progress(s, func(p *schema.Progress) { p.Loss, p.LR, p.GradNorm, p.Hits = m.Loss, m.LR, m.GradNorm, m.Hits })
 	return nil
 }
@@ -134,5 +156,18 @@ func (r *reporter) write(m metric) error {
 	if _, err := r.file.Write(append(b, '\n')); err != nil {
 		return fmt.Errorf("write metrics: %w", err)
 	}
-	return nil
+	return r.board.Add(time.Now(), int64(m.Window), m.scalars()...)
+}
+
+// scalars are the curves that TensorBoard draws.
+func (m metric) scalars() []tensorboard.Scalar {
+	if m.AcceptLength > 0 {
+		return []tensorboard.Scalar{{Tag: "eval/accept_length", Value: m.AcceptLength}}
+	}
+	out := []tensorboard.Scalar{{Tag: "train/loss", Value: m.Loss}, {Tag: "train/lr", Value: m.LR}, {Tag: "train/grad_norm", Value: m.GradNorm},
+		{Tag: "train/tokens", Value: float64(m.Tokens)}, {Tag: "train/slots", Value: float64(m.Slots)}}
+	for i, h := range m.Hits {
+		out = append(out, tensorboard.Scalar{Tag: fmt.Sprintf("hits/position_%d", i+1), Value: float64(h)})
+	}
+	return out
 }

@@ -1,26 +1,30 @@
 package draft
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"penstock/broker/policy"
 	"penstock/kernels"
+	"penstock/kernels/mem"
 	"penstock/schema"
 	"penstock/schema/checkpoint"
 	"penstock/schema/hf"
 	"penstock/stages/internal/backend"
 	"penstock/stages/internal/lineage"
 	"penstock/stages/internal/model"
+	"penstock/stages/internal/reduce"
 	"penstock/stages/internal/worker"
 )
 
 // scratches is how many gradients may be on their way from the device into the sum.
 const scratches = 3
 
-// trainer is the state of the rank.
+// trainer is the state of the rank from its joining on.
 type trainer struct {
 	w     *worker.Worker
 	run   *worker.RunPlan
@@ -28,16 +32,23 @@ type trainer struct {
 	sum   func([]float32) uint64 // checksum of features
 	width int
 	gen   uint32
+	me    policy.Member
 
 	drafter  *model.Drafter
 	opt      *model.Optimizer
-	grads    *model.Params // sum of the open window
 	loss     model.Loss
 	schedule model.Schedule
 	state    checkpoint.State
-	lines    *lineage.Writer
 	report   *reporter
 	began    time.Time
+
+	group  reduce.Group
+	shared *reduce.Shared  // the group, if other ranks may join
+	parts  []*model.Params // of the open window's sum: one, or in deterministic order one a batch
+	total  *model.Params   // their sum over all ranks; nil if that is parts[0]
+	wishes *wishes
+	lead   *lead  // nil if another rank leads
+	past   []past // while another rank leads
 
 	views     *worker.Views
 	park      *worker.Park
@@ -47,11 +58,11 @@ type trainer struct {
 	flight    flight
 	buffers   chan kernels.Tensor // free copies of features
 	ready     chan item           // claimed and copied
-	scratch   chan *model.Params  // free scratch gradients
+	scratch   chan *model.Params  // free scratch gradients; deterministic order needs none
 	recorded  chan scratch        // computed, and the ledger knows
 }
 
-// newTrainer loads the newest good checkpoint, or initialises a drafter, and allocates everything that training needs.
+// newTrainer allocates everything that training needs; weights come when it enters the group.
 func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device) (*trainer, error) {
 	cfg := w.Config
 	target, err := hf.OpenTarget(cfg.Target.Dir)
@@ -63,7 +74,8 @@ func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device) (*tra
 	if err != nil {
 		return nil, err
 	}
-	t := &trainer{w: w, run: run, dev: dev, sum: backend.Checksum(w.Device), width: len(shape.Taps) * target.HiddenSize, began: time.Now(),
+	t := &trainer{w: w, run: run, dev: dev, me: policy.Member{Rank: w.Instance, Incarnation: w.Incarnation},
+		wishes: newWishes(), sum: backend.Checksum(w.Device), width: len(shape.Taps) * target.HiddenSize, began: time.Now(),
 		loss:     model.Loss{Kind: model.LossKind(cfg.Train.Loss), Gamma: cfg.Train.Gamma, Alpha: cfg.Train.Alpha},
 		schedule: worker.Schedule(cfg, run.Plan.Windows()),
 		views:    w.OpenViews(),
@@ -79,18 +91,17 @@ func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device) (*tra
 	if err != nil {
 		return nil, fmt.Errorf("load vocabulary of %s: %w", cfg.Target.Dir, err)
 	}
-	if err := t.restore(vocab, target, shape); err != nil {
+	if t.drafter, err = model.NewDrafter(dev, shape, vocab, zeros); err != nil {
 		return nil, err
 	}
-	t.grads = t.drafter.Weights.Like()
-	for range cap(t.scratch) {
-		t.scratch <- t.drafter.Weights.Like()
+	t.opt = model.NewOptimizer(dev, t.drafter.Weights, model.AdamW{
+		Beta1: cfg.Train.Beta1, Beta2: cfg.Train.Beta2, Eps: 1e-8, Decay: cfg.Train.Decay, Clip: cfg.Train.Clip})
+	t.state = checkpoint.State{Run: w.Run.Name(), Data: run.Data(), Seed: cfg.Seed, Config: cfg, Drafter: shape}
+	if err := t.openGroup(); err != nil {
+		return nil, err
 	}
 	for range cap(t.buffers) {
 		t.buffers <- dev.Alloc(run.MaxTokens(), t.width)
-	}
-	if t.lines, err = lineage.Open(w.Run.Ledger()); err != nil {
-		return nil, err
 	}
 	if t.report, err = newReporter(w, run.Plan.Windows()); err != nil {
 		return nil, err
@@ -101,33 +112,65 @@ func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device) (*tra
 
 func (t *trainer) close() {
 	t.views.Close()
-	if t.lines != nil {
-		t.lines.Close()
+	if t.group != nil {
+		t.group.Close()
 	}
+	t.dropLead()
 	if t.report != nil {
 		t.report.close()
 	}
 }
 
-// restore brings weights, moments and totals back from the newest checkpoint that verifies, or starts afresh.
-func (t *trainer) restore(vocab model.Vocabulary, target *hf.Target, shape hf.DrafterConfig) error {
+// openGroup allocates the parts that this rank sums into, where the other ranks can read them if there are any.
+func (t *trainer) openGroup() error {
 	cfg := t.w.Config
-	adam := model.AdamW{Beta1: cfg.Train.Beta1, Beta2: cfg.Train.Beta2, Eps: 1e-8, Decay: cfg.Train.Decay, Clip: cfg.Train.Clip}
+	n, weights := 1, t.drafter.Weights
+	if cfg.Deterministic {
+		n = cfg.Window.Batches
+	} else {
+		for range cap(t.scratch) {
+			t.scratch <- weights.Like()
+		}
+	}
+	if cfg.Draft.Ranks == 1 {
+		t.group = reduce.Alone(t.dev, n, weights.Flat.Len())
+	} else {
+		var err error
+		if t.shared, err = reduce.Share(t.dev, t.me, t.w.Run.Sockets(), n, weights.Flat.Len(), t.find); err != nil {
+			return err
+		}
+		t.group = t.shared
+		if err := t.w.KeepJournal(3 * cfg.Window.Batches); err != nil { // roots of the sum, and of those just committed
+			return err
+		}
+	}
+	for i := range n {
+		t.parts = append(t.parts, weights.Over(t.group.Part(i)))
+	}
+	if cfg.Deterministic || t.shared != nil {
+		t.total = weights.Like()
+	}
+	return nil
+}
+
+// find looks up how to open another rank's slab.
+func (t *trainer) find(ctx context.Context, m policy.Member) (schema.PoolInfo, error) {
+	info, err := t.w.Announced(ctx, m.Rank, m.Incarnation)
+	if errors.Is(err, worker.ErrGone) {
+		err = mem.ErrStale
+	}
+	return info, err
+}
+
+// restore brings weights, moments and totals back from the newest checkpoint that verifies, or starts afresh.
+func (t *trainer) restore() error {
+	cfg := t.w.Config
 	c, skipped, err := checkpoint.Latest(t.w.Run.Checkpoints())
 	for _, why := range skipped {
 		t.w.Log.Warn("checkpoint is not usable, going back to the one before", "err", why)
 	}
 	if errors.Is(err, checkpoint.ErrNone) {
-		from, err := t.fresh(target, shape)
-		if err != nil {
-			return err
-		}
-		if t.drafter, err = model.NewDrafter(t.dev, shape, vocab, from); err != nil {
-			return err
-		}
-		t.opt = model.NewOptimizer(t.dev, t.drafter.Weights, adam)
-		t.state = checkpoint.State{Run: t.w.Run.Name(), Data: t.run.Data(), Seed: cfg.Seed, Config: cfg, Drafter: shape}
-		return nil
+		return t.initialise()
 	}
 	if err != nil {
 		return err
@@ -140,31 +183,46 @@ func (t *trainer) restore(vocab model.Vocabulary, target *hf.Target, shape hf.Dr
 		return fmt.Errorf("checkpoint %s was made on data %.12s, the run now has %.12s: restore the data files or start a new run", c.Dir, c.Data, t.run.Data())
 	}
 	tensors := c.Tensors()
-	if t.drafter, err = model.NewDrafter(t.dev, shape, vocab, byName(tensors.Weights)); err != nil {
+	err = errors.Join(t.drafter.Weights.Load(byName(tensors.Weights)), t.opt.M.Load(byName(tensors.M)), t.opt.V.Load(byName(tensors.V)))
+	if err != nil {
 		return fmt.Errorf("checkpoint %s: %w", c.Dir, err)
 	}
-	t.opt = model.NewOptimizer(t.dev, t.drafter.Weights, adam)
 	t.opt.Steps = int(c.Step)
-	if err := errors.Join(t.opt.M.Load(byName(tensors.M)), t.opt.V.Load(byName(tensors.V))); err != nil {
-		return fmt.Errorf("checkpoint %s: %w", c.Dir, err)
-	}
 	t.state = c.State
 	t.state.Config = cfg
 	t.w.Log.Info("resumed", "checkpoint", c.Dir, "window", c.Window)
 	return nil
 }
 
-// fresh returns where a new drafter's weights come from.
-func (t *trainer) fresh(target *hf.Target, shape hf.DrafterConfig) (model.Source, error) {
-	init := t.w.Config.Draft.Init
-	if dir, ok := strings.CutPrefix(init, "path:"); ok {
+// initialise fills the weights of a new drafter.
+func (t *trainer) initialise() error {
+	cfg := t.w.Config
+	if dir, ok := strings.CutPrefix(cfg.Draft.Init, "path:"); ok {
 		d, err := hf.ReadDrafter(filepath.Clean(dir))
 		if err != nil {
-			return nil, fmt.Errorf("draft.init: %w", err)
+			return fmt.Errorf("draft.init: %w", err)
 		}
-		return byName(d.Float32), nil
+		return errors.Join(t.drafter.Weights.Load(byName(d.Float32)), d.Close())
 	}
-	return worker.InitialWeights(init, t.w.Config.Seed, target, shape)
+	target, err := hf.OpenTarget(cfg.Target.Dir)
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	from, err := worker.InitialWeights(cfg.Draft.Init, cfg.Seed, target, t.drafter.Config)
+	if err != nil {
+		return err
+	}
+	return t.drafter.Weights.Load(from)
+}
+
+// zeros is where weights come from that are replaced later.
+func zeros(s hf.Shape) ([]float32, error) {
+	n := 1
+	for _, d := range s.Dims {
+		n *= d
+	}
+	return make([]float32, n), nil
 }
 
 // byName adapts a source of whole tensors to one of shapes.

@@ -4,65 +4,60 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"penstock/broker"
 	"penstock/broker/policy"
 	"penstock/schema"
 	"penstock/stages/internal/account"
-	"penstock/stages/internal/lineage"
 	"penstock/stages/internal/model"
-	"penstock/stages/internal/plan"
 )
 
-// open is the open window: the sum of the gradients of its batches, and what is on its way into it.
+// window is the open window: this rank's parts of its sum, and what is on its way into them.
 type window struct {
-	number  uint32
-	planned []plan.BatchPlan
-	ids     []uint32
-	result  model.Result // summed
-	line    lineage.Line
-	roots   []string        // acknowledge subjects
-	early   map[uint32]item // deterministic: claimed, before their turn
-	waiting int             // gradients computed whose addition the ledger has not confirmed
+	number   uint32
+	epoch    uint32 // of the plan
+	ids      []uint32
+	tallies  []tally  // of the parts
+	roots    []string // acknowledge subjects
+	waiting  int      // gradients computed whose addition the ledger has not confirmed
+	prepared uint64   // ledger sequence of this rank's last prepared record
 }
 
-// scratch is a batch's gradient on its way into the sum.
+// scratch is a batch's gradient on its way into a part.
 type scratch struct {
-	grads  *model.Params
-	item   item
-	packed plan.Packed
-	result model.Result
-	slots  uint64
-	err    error // of the ledger
+	grads *model.Params
+	item  item
+	tally tally
+	err   error // of the ledger
 }
 
-// window computes, adds, commits and steps one window.
+// window computes, adds, reduces, commits and steps one window.
 func (t *trainer) window(ctx context.Context) error {
 	o := t.openWindow()
-	t.grads.Zero()
+	if err := t.share(ctx); err != nil {
+		return err
+	}
 	for {
-		var added, dead []uint32
-		var ok bool
 		changed := t.w.Ledger.Changed()
-		t.w.Ledger.View(func(l *policy.Lineage) { added, dead, ok = l.Complete(o.number, o.ids) })
-		if ok && o.waiting == 0 {
-			t.w.Book.Enter(account.Step)
-			return t.commit(ctx, o, added, dead)
+		s := t.standing(o)
+		if !s.in {
+			return errPutOut
 		}
-		if it, ok := o.turn(t); ok {
-			if err := t.compute(ctx, o, it); err != nil {
+		if s.complete && o.waiting == 0 {
+			if closed, err := t.closeWindow(ctx, o, s); closed || err != nil {
 				return err
 			}
 			continue
 		}
 		t.w.Book.Enter(account.NoInput)
 		ready := t.ready
-		if o.waiting > 0 && len(t.scratch) == 0 {
-			ready = nil // every scratch gradient is on its way
+		if o.waiting > 0 && t.lacksScratch() {
+			ready = nil
 		}
 		select {
 		case it := <-ready:
-			if err := t.accept(ctx, o, it); err != nil {
+			if err := t.compute(ctx, o, it); err != nil {
 				return err
 			}
 		case s := <-t.recorded:
@@ -76,61 +71,78 @@ func (t *trainer) window(ctx context.Context) error {
 	}
 }
 
-// accept computes a claimed batch, keeps it for its turn, or discards one that died while it was on its way.
-func (t *trainer) accept(ctx context.Context, o *window, it item) error {
-	switch {
-	case it.hop.Record.Window != o.number:
-		return t.discard(ctx, it)
-	case t.w.Config.Deterministic:
-		o.early[it.hop.Record.Index] = it
-		return nil
-	}
-	return t.compute(ctx, o, it)
-}
-
 func (t *trainer) openWindow() *window {
-	o := &window{number: t.state.Window, planned: t.run.Plan.Window(int(t.state.Window)), early: map[uint32]item{}}
-	o.line = lineage.Line{Gen: t.gen, Window: o.number}
-	for _, p := range o.planned {
-		o.ids = append(o.ids, uint32(p.Index))
-		o.line.Epoch = uint32(p.Epoch)
+	o := &window{number: t.state.Window, tallies: make([]tally, len(t.parts))}
+	for _, p := range t.run.Plan.Window(int(o.number)) {
+		o.ids, o.epoch = append(o.ids, uint32(p.Index)), uint32(p.Epoch)
+	}
+	t.group.Withdraw()
+	if !t.w.Config.Deterministic {
+		t.parts[0].Zero()
 	}
 	return o
 }
 
-// turn returns, in deterministic order, the claimed batch whose turn it is. One gradient is on its way at a time.
-func (o *window) turn(t *trainer) (item, bool) {
-	if !t.w.Config.Deterministic || o.waiting > 0 {
-		return item{}, false
-	}
-	var lowest uint32
-	var ok bool
-	t.w.Ledger.View(func(l *policy.Lineage) { lowest, ok = l.Lowest(o.number, o.ids) })
-	it, here := o.early[lowest]
-	if !ok || !here {
-		return item{}, false
-	}
-	delete(o.early, lowest)
-	return it, true
+// standing is how a window stands on the ledger.
+type standing struct {
+	in          bool // this rank is a member, and the window is open
+	epoch       uint32
+	members     []policy.Member
+	control     uint64
+	complete    bool
+	added, dead []uint32
+	owners      []policy.Member // of what is added
 }
 
-// compute runs the drafter on one batch and sends the gradient on to the ledger.
-func (t *trainer) compute(ctx context.Context, o *window, it item) error {
-	var s scratch
-	select {
-	case s.grads = <-t.scratch:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+func (t *trainer) standing(o *window) (s standing) {
+	t.w.Ledger.View(func(l *policy.Lineage) {
+		s.epoch, s.members, s.control = l.Epoch, l.Members, l.Control
+		s.in = l.Gen == t.gen && l.Next == o.number && (l.Members == nil || slices.Contains(l.Members, t.me))
+		s.added, s.dead, s.complete = l.Complete(o.number, o.ids)
+		for _, id := range s.added {
+			st := l.Of(o.number, id)
+			s.owners = append(s.owners, policy.Member{Rank: st.Rank, Incarnation: st.Owner})
+		}
+	})
+	return s
+}
+
+// lacksScratch says that every scratch gradient is on its way. In deterministic order a batch has a part of its own.
+func (t *trainer) lacksScratch() bool { return !t.w.Config.Deterministic && len(t.scratch) == 0 }
+
+// part is the number of the part that a batch goes into.
+func (t *trainer) part(o *window, id uint32) int {
+	if t.w.Config.Deterministic {
+		return slices.Index(o.ids, id)
 	}
-	t.w.Status.Handoff.Add(it.hop.Record.Sent)
+	return 0
+}
+
+// compute runs the drafter on a claimed batch and sends the gradient on to the ledger. It discards a batch whose window
+// went on without it.
+func (t *trainer) compute(ctx context.Context, o *window, it item) error {
+	r := it.hop.Record
+	if r.Window != o.number {
+		return t.discard(ctx, it)
+	}
+	s := scratch{item: it}
+	if t.w.Config.Deterministic {
+		s.grads = t.parts[t.part(o, r.Index)]
+	} else {
+		select {
+		case s.grads = <-t.scratch:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	t.w.Status.Handoff.Add(r.Sent)
 	t.w.Book.Enter(account.Compute)
 	defer t.w.Book.Enter(account.NoInput)
-	s.item = it
 	trained := t.traces.training(ctx, it.hop)
 	err := t.gradient(&s)
 	trained(err)
 	if err != nil {
-		return fmt.Errorf("batch %d: %w", it.hop.Record.Index, err)
+		return fmt.Errorf("batch %d: %w", r.Index, err)
 	}
 	o.waiting++
 	return t.settle.Do(ctx, func(ctx context.Context) error { return t.record(ctx, s) })
@@ -143,19 +155,20 @@ func (t *trainer) gradient(s *scratch) error {
 	if err != nil {
 		return err
 	}
-	s.packed = t.run.Load(p)
-	b := model.Batch{IDs: s.packed.IDs, Mask: s.packed.Mask, Offsets: s.packed.Offsets, Hidden: s.item.feats,
-		Anchors: t.run.Anchors(p, s.packed)}
+	packed := t.run.Load(p)
+	b := model.Batch{IDs: packed.IDs, Mask: packed.Mask, Offsets: packed.Offsets, Hidden: s.item.feats,
+		Anchors: t.run.Anchors(p, packed)}
 	s.grads.Zero()
-	s.result, err = t.drafter.Step(&b, t.loss, s.grads)
-	s.slots = uint64(len(b.Anchors) * t.drafter.Config.BlockSize)
+	r, err := t.drafter.Step(&b, t.loss, s.grads)
+	s.tally = tallyOf(r, h, len(b.Anchors)*t.drafter.Config.BlockSize, packed)
 	return err
 }
 
 // record writes the addition to the ledger; only then does the gradient go into the sum.
 func (t *trainer) record(ctx context.Context, s scratch) error {
 	r := s.item.hop.Record
-	rec := schema.Added{Batch: r.Batch, Rank: t.w.Instance, Incarnation: t.w.Incarnation, Documents: r.Documents, Tokens: r.Tokens, Slots: uint32(s.slots)}
+	rec := schema.Added{Batch: r.Batch, Rank: t.me.Rank, Incarnation: t.me.Incarnation, RankEpoch: t.w.Ledger.Lineage().Epoch,
+		Documents: r.Documents, Tokens: r.Tokens, Slots: uint32(s.tally.Slots)}
 	seq, err := t.w.Conn.Ledger().Added(ctx, rec, s.item.claim)
 	if err != nil && !errors.Is(err, broker.ErrLost) {
 		return err
@@ -172,28 +185,35 @@ func (t *trainer) record(ctx context.Context, s scratch) error {
 	}
 }
 
-// add puts a recorded gradient into the window's sum; one that the ledger refused is dropped with its hop.
+// add puts a recorded gradient into its part; one that the ledger refused is dropped with its hop.
 func (t *trainer) add(ctx context.Context, o *window, s scratch) error {
 	o.waiting--
 	h := s.item.hop
 	if s.err == nil {
 		t.w.Book.Enter(account.Compute)
-		t.grads.Add(s.grads)
-		o.result.Add(s.result)
-		o.roots = append(o.roots, h.Record.Root)
-		o.line.Documents += h.Record.Documents
-		o.line.Tokens += uint64(h.Record.Tokens)
-		o.line.Slots += s.slots
-		for _, k := range s.packed.Keys {
-			o.line.Keys += k
+		i := t.part(o, h.Record.Index)
+		if t.w.Config.Deterministic {
+			o.tallies[i] = s.tally
+		} else {
+			t.parts[i].Add(s.grads)
+			o.tallies[i].add(s.tally)
 		}
+		t.w.Keeper.Hold(h.Record.Root) // before the packer's slot, whose owner has marked it, is released
+		o.roots = append(o.roots, h.Record.Root)
 		t.w.Status.Batches.Add(1)
 		t.w.Status.Tokens.Add(uint64(h.Record.Tokens))
-	} else {
-		t.w.Keeper.Drop(h.Record.Root)
+	}
+	if !t.w.Config.Deterministic {
+		t.scratch <- s.grads
 	}
 	t.flight.leave(h.Record.Index)
 	t.buffers <- s.item.whole
-	t.scratch <- s.grads
 	return t.settle.Do(ctx, t.settled(h))
+}
+
+// discard gives up a claimed batch whose window went on without it.
+func (t *trainer) discard(ctx context.Context, it item) error {
+	t.flight.leave(it.hop.Record.Index)
+	t.buffers <- it.whole
+	return t.settle.Do(ctx, t.settled(it.hop))
 }

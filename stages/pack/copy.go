@@ -36,12 +36,12 @@ type packed struct {
 // pack copies the captures of a hop into an own slot, tests the copy, and returns the hop to publish.
 func (s *session) pack(ctx context.Context, h worker.Hop) (packed, error) {
 	r := h.Record
-	var void bool
+	void, err := s.w.Settled(ctx, r.Batch)
+	if err != nil {
+		return packed{}, err
+	}
 	var reserve policy.Reserve
-	s.w.Ledger.View(func(l *policy.Lineage) {
-		void = l.Stale(r.Batch) || l.Of(r.Window, r.Index).State >= policy.Added
-		reserve = s.run.Reserve(l, s.w.Config.Deterministic)
-	})
+	s.w.Ledger.View(func(l *policy.Lineage) { reserve = s.run.Reserve(l, s.w.Config.Deterministic) })
 	if !s.run.Has(r.Batch) {
 		s.w.Log.Warn("hop of no planned batch", "batch", r.Index, "window", r.Window, "bucket", r.Bucket, "from", r.From)
 		void = true

@@ -7,7 +7,9 @@ import (
 	"sync/atomic"
 
 	"penstock/broker"
+	"penstock/broker/policy"
 	"penstock/broker/slots"
+	"penstock/stages/internal/group"
 	stageruntime "penstock/stages/internal/runtime"
 )
 
@@ -26,7 +28,7 @@ func (p *Pipeline) keep(ctx context.Context, stage string, n int, run func(conte
 				return o
 			}
 		}
-		err := run(ctx, env)
+		err := p.hold(ctx, env, run)
 		if !cut.Load() || ctx.Err() != nil {
 			return err
 		}
@@ -36,12 +38,29 @@ func (p *Pipeline) keep(ctx context.Context, stage string, n int, run func(conte
 	}
 }
 
+// hold runs a stage under its name's lock, as a process does.
+func (p *Pipeline) hold(ctx context.Context, env *stageruntime.Env, run func(context.Context, *stageruntime.Env) error) error {
+	name, err := p.Dir.LockInstance(env.Instance)
+	if err != nil {
+		return err
+	}
+	return errors.Join(run(ctx, env), name.Release())
+}
+
 func (p *Pipeline) handBack(ctx context.Context, env *stageruntime.Env) error {
 	conn, err := p.Dial(ctx, "up")
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+	if env.Stage == "draft" {
+		v, err := group.Read(ctx, conn.Ledger())
+		if err != nil {
+			return err
+		}
+		_, _, err = group.Bury(ctx, conn, v, p.Dir.Journal, func(m policy.Member) bool { return m.Rank == env.Instance })
+		return err
+	}
 	j, err := slots.ReadJournal(p.Dir.Journal(env.Instance))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

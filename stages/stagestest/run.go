@@ -42,7 +42,7 @@ func Config(t testing.TB, documents int, change func(*schema.Config)) schema.Con
 	}
 	c := schema.Default()
 	c.Target = schema.TargetConfig{Dir: filepath.Join(demo, "models", "tiny-go"), Instances: 2, Slots: 3, Taps: []int{1, 2, 4}}
-	c.Data = schema.DataConfig{Files: []string{data}, MaxLength: 512, Buckets: "auto:3"}
+	c.Data.Files, c.Data.MaxLength, c.Data.Buckets = []string{data}, 512, "auto:3"
 	c.Batch.Tokens = 512
 	c.Window = schema.WindowConfig{Batches: 3, Lookahead: 1}
 	c.Train.Anchors, c.Train.Epochs, c.Train.Gamma, c.Train.LR = 4, 1, 4, 1e-3

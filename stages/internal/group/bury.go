@@ -11,13 +11,16 @@ import (
 	"penstock/schema"
 )
 
-// Bury puts dead members out and then hands back, at once, what they held, so that their part of the open window is
-// redone; journal says where a rank's journal is. It returns how many members are left and how many batches came back.
+// Bury puts dead members out and then has what they held given out again, at once, so that their part of the open window
+// is redone; journal says where a rank's journal is. It returns how many members are left and how many batches came back.
 // When nobody is left nothing is handed back: a new generation does it all again.
 func Bury(ctx context.Context, conn *broker.Conn, v View, journal func(rank string) string, dead func(policy.Member) bool) (left, batches int, err error) {
 	out, err := Remove(ctx, conn.Ledger(), v, dead)
 	if left = len(v.Lineage().Members); err != nil || left == 0 {
 		return left, 0, err
+	}
+	if len(out) > 0 { // hops, those that were on their way to the dead included
+		err = conn.ResetHops(ctx, broker.Train)
 	}
 	for _, m := range out {
 		n, herr := HandBack(ctx, conn, journal(m.Rank), m.Incarnation)

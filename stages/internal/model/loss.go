@@ -98,7 +98,7 @@ type Place struct{ Slots, Hits int }
 func (r *Result) Add(o Result) {
 	r.Num, r.Den = r.Num+o.Num, r.Den+o.Den
 	r.Blocks, r.Slots, r.Hits, r.Accepted = r.Blocks+o.Blocks, r.Slots+o.Slots, r.Hits+o.Hits, r.Accepted+o.Accepted
-	if r.At == nil {
+	if len(r.At) == 0 {
 		r.At = make([]Place, len(o.At))
 	}
 	for k, p := range o.At {

@@ -119,6 +119,8 @@ func (s *Shared) await(ctx context.Context, r Round, p Part) (mem.View, error) {
 			have, err = v.Generation(uint32(p.Index))
 		}
 		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
 		case errors.Is(err, mem.ErrStale):
 			poll = lostPoll
 		case err != nil:

@@ -3,15 +3,18 @@ package worker
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
+	"penstock/broker"
 	"penstock/broker/slots"
 	"penstock/schema"
 )
 
 // Keeper marks what this process holds as in progress, so that it is not delivered again while it is worked on. With a
-// journal, it also keeps a list that outlives the process, for whoever hands its work back. It is safe for concurrent use.
+// journal, it also keeps a list of the roots among it that outlives the process, for whoever hands its work back. It is
+// safe for concurrent use.
 type Keeper struct {
 	mark  func(ackSubject string) error
 	every time.Duration
@@ -21,6 +24,8 @@ type Keeper struct {
 	journal *slots.Journal
 	list    *slots.Pool // one slot a held message, without memory; nil without a journal
 }
+
+var rootAcks = "$JS.ACK." + broker.Fwd.Stream + "."
 
 type hold struct {
 	n   int
@@ -39,7 +44,7 @@ func (k *Keeper) Hold(ackSubject string) {
 	if h == nil {
 		h = &hold{}
 		k.held[ackSubject] = h
-		if k.list != nil { // one too many is left to AckWait
+		if k.list != nil && strings.HasPrefix(ackSubject, rootAcks) { // one too many is left to AckWait
 			h.ref, _ = k.list.Take(schema.Batch{}, ackSubject, func(_, _ uint32, free int) bool { return free > 0 })
 		}
 	}
@@ -57,12 +62,12 @@ func (k *Keeper) Drop(ackSubject string) {
 	if h.n--; h.n <= 0 {
 		delete(k.held, ackSubject)
 		if k.list != nil {
-			k.list.Release(h.ref)
+			k.list.Release(h.ref) // nothing if it is not listed
 		}
 	}
 }
 
-// KeepJournal keeps what is held from now on, at most n messages, in the instance's journal until the process ends. A
+// KeepJournal keeps the roots that are held from now on, at most n, in the instance's journal until the process ends. A
 // journal that a former process left is replaced.
 func (w *Worker) KeepJournal(n int) error {
 	k := w.Keeper

@@ -1,0 +1,264 @@
+package stages_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"penstock/broker"
+	"penstock/schema"
+	"penstock/schema/checkpoint"
+	"penstock/stages/stagestest"
+)
+
+// group watches who does what on the ledger.
+type group struct {
+	mu     sync.Mutex
+	added  map[string]int // batches, by rank
+	epochs []schema.RankEpoch
+}
+
+func (g *group) watch(p *stagestest.Pipeline) func(context.Context) error {
+	g.added = map[string]int{}
+	return func(ctx context.Context) error {
+		conn, err := p.Dial(ctx, "watch")
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		return conn.Ledger().Follow(ctx, broker.LedgerAll, 0, func(e broker.Entry) error {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			switch r := e.Record.(type) {
+			case schema.Added:
+				g.added[r.Rank]++
+			case schema.RankEpoch:
+				g.epochs = append(g.epochs, r)
+			}
+			return nil
+		})
+	}
+}
+
+// most is the largest number of members that there were.
+func (g *group) most() int {
+	n := 0
+	for _, e := range g.epochs {
+		n = max(n, len(e.Members))
+	}
+	return n
+}
+
+type loss struct {
+	Window uint32
+	Loss   float64
+}
+
+// losses reads the committed windows of metrics.jsonl.
+func losses(t *testing.T, p *stagestest.Pipeline) []float64 {
+	t.Helper()
+	b, err := os.ReadFile(p.Dir.Metrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []float64
+	for sc := bufio.NewScanner(bytes.NewReader(b)); sc.Scan(); {
+		var l loss
+		if err := json.Unmarshal(sc.Bytes(), &l); err != nil {
+			t.Fatal(err)
+		}
+		if int(l.Window) != len(out) {
+			t.Fatalf("window %d after %d windows", l.Window, len(out))
+		}
+		out = append(out, l.Loss)
+	}
+	return out
+}
+
+// moments returns AdamW's first moment of the newest checkpoint: after one step a multiple of the gradient.
+func moments(t *testing.T, p *stagestest.Pipeline) []float32 {
+	t.Helper()
+	c, _, err := checkpoint.Latest(p.Dir.Checkpoints())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var all []float32
+	for _, s := range c.Drafter.Shapes() {
+		v, err := c.Tensors().M(s.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, v...)
+	}
+	return all
+}
+
+// apart is the largest difference of two vectors, as a part of the largest element.
+func apart(a, b []float32) float64 {
+	diff, size := 0.0, 0.0
+	for i := range a {
+		diff = max(diff, math.Abs(float64(a[i])-float64(b[i])))
+		size = max(size, math.Abs(float64(a[i])))
+	}
+	return diff / size
+}
+
+// small makes batches small and windows of four of them.
+func small(c *schema.Config) {
+	c.Data.MaxLength, c.Batch.Tokens, c.Train.Anchors = 192, 192, 2
+	c.Window.Batches = 4
+	c.Pack.Slots = 6
+}
+
+func TestOneWindowsGradientIsTheSameOnAnyNumberOfRanks(t *testing.T) {
+	config := stagestest.Config(t, 60, func(c *schema.Config) { small(c); c.Train.MaxSteps, c.Window.Batches = 1, 6 })
+	var first []float32
+	for ranks := 1; ranks <= 3; ranks++ {
+		config.Draft.Ranks = ranks
+		p := stagestest.New(t, config)
+		var g group
+		if err := p.Run(t.Context(), g.watch(p)); err != nil {
+			t.Fatalf("%d ranks: %v", ranks, err)
+		}
+		m := moments(t, p)
+		if first == nil {
+			first = m
+		}
+		d := apart(first, m)
+		t.Logf("%d ranks, batches by rank %v: gradients differ by %.2g", ranks, g.added, d)
+		if d > 1e-5 {
+			t.Errorf("%d ranks: the gradient differs by %g", ranks, d)
+		}
+	}
+}
+
+func TestLossesAreTheSameOnAnyNumberOfRanks(t *testing.T) {
+	config := stagestest.Config(t, 120, func(c *schema.Config) { small(c); c.Train.Epochs = 20; c.Train.MaxSteps = 50 })
+	var first []float64
+	for ranks := 1; ranks <= 3; ranks++ {
+		config.Draft.Ranks = ranks
+		p := stagestest.New(t, config)
+		var g group
+		if err := p.Run(t.Context(), g.watch(p)); err != nil {
+			t.Fatalf("%d ranks: %v", ranks, err)
+		}
+		l := losses(t, p)
+		if first == nil {
+			first = l
+		}
+		if len(l) != 50 || g.most() != ranks && ranks > 1 {
+			t.Errorf("%d windows, at most %d members; want 50 and %d", len(l), g.most(), ranks)
+		}
+		worst := 0.0
+		for i := range min(len(l), len(first)) {
+			worst = max(worst, math.Abs(l[i]-first[i])/first[i])
+		}
+		t.Logf("%d ranks, batches by rank %v: losses differ by %.2g", ranks, g.added, worst)
+		if worst > 1e-4 {
+			t.Errorf("%d ranks: losses differ by %g", ranks, worst)
+		}
+		whole(t, p)
+	}
+}
+
+// slain is a pipeline whose rank is cut off when it does the nth thing on subjects with a part; no name is any rank.
+func slain(t *testing.T, c schema.Config, rank, part string, nth int) *stagestest.Pipeline {
+	p := stagestest.New(t, c)
+	var mu sync.Mutex
+	p.Fault = func(instance string, op broker.Op, subject string) broker.Outcome {
+		mu.Lock()
+		defer mu.Unlock()
+		if strings.HasPrefix(instance, "draft-"+rank) && op == broker.OpPublish && strings.Contains(subject, part) {
+			if nth--; nth == 0 {
+				return broker.Cut
+			}
+		}
+		return broker.Pass
+	}
+	t.Cleanup(func() {
+		if nth > 0 {
+			t.Errorf("draft-%s lived: %d operations on %s were missing", rank, nth, part)
+		}
+	})
+	return p
+}
+
+func TestDeterministicRanksAreBitIdentical(t *testing.T) {
+	config := stagestest.Config(t, 90, func(c *schema.Config) { small(c); c.Deterministic = true })
+	var first []byte
+	for _, c := range []struct {
+		ranks int
+		dead  string
+	}{{1, ""}, {2, ""}, {3, ""}, {3, "1"}, {3, "2"}, {2, "2"}} {
+		config.Draft.Ranks = c.ranks
+		p := stagestest.New(t, config)
+		if c.dead != "" {
+			p = slain(t, config, c.dead, "ps.ledger.1.", 12)
+		}
+		var g group
+		if err := p.Run(t.Context(), g.watch(p)); err != nil {
+			t.Fatalf("%+v: %v", c, err)
+		}
+		got := weights(t, p)
+		if first == nil {
+			first = got
+		}
+		t.Logf("%+v: batches by rank %v, %d rank epochs", c, g.added, len(g.epochs))
+		if !bytes.Equal(got, first) {
+			t.Errorf("%+v: other weights", c)
+		}
+		whole(t, p)
+	}
+}
+
+// whole holds that every planned batch was trained once, by the ledger file and by the metrics.
+func whole(t *testing.T, p *stagestest.Pipeline) {
+	t.Helper()
+	r := count(t, p)
+	if r.Documents == 0 || r.Missing != 0 || r.Duplicates != 0 || r.Rejected != 0 || r.Mismatched != 0 || r.Windows != r.Planned {
+		t.Errorf("ledger: %+v", r)
+	}
+	if n := len(losses(t, p)); n != r.Planned {
+		t.Errorf("%d windows in the metrics, %d planned", n, r.Planned)
+	}
+}
+
+// TestADeadRankCostsItsPartOfTheWindow cuts each of two ranks off, one of which leads. AckWait is far away: what the dead
+// rank held comes back at once.
+func TestADeadRankCostsItsPartOfTheWindow(t *testing.T) {
+	for _, d := range []struct {
+		name, rank, part string
+		nth              int
+	}{
+		{"first among its batches", "1", "ps.ledger.1.", 25},
+		{"second among its batches", "2", "ps.ledger.1.", 25},
+		{"first prepared", "1", ".prep.", 3},
+		{"second prepared", "2", ".prep.", 3},
+		{"committing", "", ".ctl", 5},
+		{"releasing a slot", "2", "ps.rel.", 9},
+		{"wishing to join", "", "ps.board.join.", 1},
+	} {
+		t.Run(d.name, func(t *testing.T) {
+			config := stagestest.Config(t, 120, func(c *schema.Config) { small(c); c.Draft.Ranks = 2; c.Broker.AckWait = "60s" })
+			p := slain(t, config, d.rank, d.part, d.nth)
+			var g group
+			began := time.Now()
+			if err := p.Run(t.Context(), g.watch(p)); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > 50*time.Second {
+				t.Errorf("took %s: work was left to AckWait", took)
+			}
+			whole(t, p)
+			t.Logf("batches by rank %v, %d rank epochs", g.added, len(g.epochs))
+		})
+	}
+}
