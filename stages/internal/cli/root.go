@@ -56,7 +56,7 @@ func newRoot(io streams) *cobra.Command {
 	root.SetOut(io.out)
 	root.SetErr(io.err)
 	root.AddCommand(
-		newUp(io), newStatus(io), newStop(io), newPrepare(io), newLedger(io), newVerify(io), newEval(io),
+		newUp(io), newStatus(io), newStop(io), newPrepare(io), newRegen(io), newLedger(io), newVerify(io), newEval(io),
 		newExport(io), newBench(io), newDoctor(io), newDecode(io), newSim(io),
 	)
 	return root

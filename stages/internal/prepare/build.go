@@ -44,7 +44,7 @@ func build(ctx context.Context, o Options, src *source, to place) (Report, error
 	if size == 0 {
 		size = partChunks
 	}
-	err = ordered(ctx, workers,
+	err = Ordered(ctx, workers,
 		func(ctx context.Context, emit func(numbered) error) error {
 			chunks := 0
 			for _, f := range src.files {

@@ -6,16 +6,16 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ordered works on what produce emits with several workers and hands the results to consume in the order of emission. No
+// Ordered works on what produce emits with several workers and hands the results to consume in the order of emission. No
 // more than a few results a worker wait at any time. It returns when all have ended; the first error ends the others.
-func ordered[In, Out any](ctx context.Context, workers int, produce func(ctx context.Context, emit func(In) error) error,
+func Ordered[In, Out any](ctx context.Context, workers int, produce func(ctx context.Context, emit func(In) error) error,
 	work func(In) Out, consume func(Out) error) error {
 	type job struct {
 		in  In
 		out chan Out
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	jobs, pending := make(chan job), make(chan job, 2*workers)
+	jobs, pending := make(chan job), make(chan job, 4*workers)
 	send := func(to chan job, j job) error {
 		select {
 		case to <- j:

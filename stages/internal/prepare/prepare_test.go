@@ -310,7 +310,7 @@ func TestOrdered(t *testing.T) {
 	}
 	double := func(i int) int { return 2 * i }
 	var got []int
-	err := ordered(context.Background(), 3, count, double, func(i int) error { got = append(got, i); return nil })
+	err := Ordered(context.Background(), 3, count, double, func(i int) error { got = append(got, i); return nil })
 	if err != nil || len(got) != n {
 		t.Fatalf("%d results, %v", len(got), err)
 	}
@@ -320,7 +320,7 @@ func TestOrdered(t *testing.T) {
 		}
 	}
 	boom := errors.New("boom")
-	err = ordered(context.Background(), 3, count, double, func(i int) error {
+	err = Ordered(context.Background(), 3, count, double, func(i int) error {
 		if i == 100 {
 			return boom
 		}
@@ -329,7 +329,7 @@ func TestOrdered(t *testing.T) {
 	if !errors.Is(err, boom) {
 		t.Errorf("a consumer's error gives %v", err)
 	}
-	err = ordered(context.Background(), 3, func(ctx context.Context, emit func(int) error) error {
+	err = Ordered(context.Background(), 3, func(ctx context.Context, emit func(int) error) error {
 		return errors.Join(emit(1), boom)
 	}, double, func(int) error { return nil })
 	if !errors.Is(err, boom) {
