@@ -1,19 +1,22 @@
 package stages_test
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
 
+	"penstock/broker"
 	"penstock/broker/policy"
 	"penstock/schema"
 	"penstock/schema/store"
+	"penstock/stages/internal/account"
 	"penstock/stages/internal/plan"
 	"penstock/stages/internal/prepare"
 	"penstock/stages/internal/scenario"
@@ -22,12 +25,12 @@ import (
 )
 
 const (
-	speedUp = 40   // real seconds of the scenario to one of the run
+	speedUp = 30   // real seconds of the scenario to one of the run
 	within  = 0.05 // of an idle share
 )
 
-// The stages of a real run take a scenario's times instead of computing, scaled; each instance's idle share must be what
-// the simulator says of the same plan. This holds the simulator against the product.
+// The stages of a real run take a scenario's times instead of computing, scaled; the idle share of each stage must be
+// what the simulator says of the same plan. This holds the simulator against the product.
 func TestSimulatorAgreesWithTheStages(t *testing.T) {
 	for _, c := range []struct {
 		name                   string
@@ -54,14 +57,15 @@ func TestSimulatorAgreesWithTheStages(t *testing.T) {
 			}
 			config.Device = "sleep/" + file
 			p := stagestest.New(t, config)
-			if err := p.Run(t.Context(), nil); err != nil {
+			seen := &sightings{}
+			if err := p.Run(t.Context(), func(ctx context.Context) error { return seen.watch(ctx, p) }); err != nil {
 				t.Fatal(err)
 			}
 			r, err := sim.Run(t.Context(), s, sim.Ours, docs)
 			if err != nil {
 				t.Fatal(err)
 			}
-			compare(t, idle(t, p), r)
+			compare(t, seen.idle(config.Window.Lookahead), r)
 		})
 	}
 }
@@ -112,32 +116,72 @@ func documents(t *testing.T, c schema.Config) lengths {
 	return docs
 }
 
-// idle reads the share of each instance's time that a finished run spent waiting.
-func idle(t *testing.T, p *stagestest.Pipeline) map[string]float64 {
-	t.Helper()
-	b, err := os.ReadFile(p.Dir.Summary())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var s struct{ Idle map[string]float64 }
-	if err := json.Unmarshal(b, &s); err != nil {
-		t.Fatal(err)
-	}
-	return s.Idle
+// sightings are what instances said of themselves on the board, and when windows were committed.
+type sightings struct {
+	stages  map[string][]schema.StageState
+	commits []int64 // Unix nanoseconds at which so many windows were first seen committed
 }
 
+func (s *sightings) watch(ctx context.Context, p *stagestest.Pipeline) error {
+	conn, err := p.Dial(ctx, broker.RoleObserver)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	s.stages = map[string][]schema.StageState{}
+	err = conn.Board().Watch(ctx, ">", func(h broker.Hint) error {
+		switch r := h.Record.(type) {
+		case schema.StageState:
+			s.stages[r.Instance] = append(s.stages[r.Instance], r)
+		case schema.Progress:
+			for len(s.commits) <= int(r.Windows) {
+				s.commits = append(s.commits, r.At)
+			}
+		}
+		return nil
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// idle is the share of each instance's time that it waited, without the first windows and the last: the time that the
+// simulator reports on.
+func (s *sightings) idle(lookahead int) map[string]float64 {
+	if len(s.commits) < 2*lookahead+6 {
+		return nil
+	}
+	from, to := s.commits[lookahead+2], s.commits[len(s.commits)-lookahead-2]
+	shares := map[string]float64{}
+	for name, said := range s.stages {
+		said = slices.DeleteFunc(said, func(r schema.StageState) bool { return r.At < from || r.At > to })
+		if len(said) < 2 {
+			continue
+		}
+		first, last := said[0], said[len(said)-1]
+		for what, seconds := range first.Seconds {
+			last.Seconds[what] -= seconds
+		}
+		shares[name] = account.Idle(last.Seconds)
+	}
+	return shares
+}
+
+// compare holds each stage's mean against the simulator's: which of several equal instances waits is chance.
 func compare(t *testing.T, measured map[string]float64, r *sim.Result) {
 	t.Helper()
-	var names []string
-	for name := range r.WholeIdle {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		got, ok := measured[name]
-		want := r.WholeIdle[name]
-		line := fmt.Sprintf("%-9s measured %5.1f %%, simulated %5.1f %%", name, 100*got, 100*want)
-		if !ok || math.Abs(got-want) > within {
+	for stage, shares := range r.StageIdle {
+		sum, n := 0.0, 0
+		for name, share := range measured {
+			if strings.HasPrefix(name, stage+"-") {
+				sum += share
+				n++
+			}
+		}
+		got, want := sum/float64(n), shares["idle"]
+		line := fmt.Sprintf("%-6s measured %5.1f %%, simulated %5.1f %%", stage, 100*got, 100*want)
+		if n == 0 || math.Abs(got-want) > within {
 			t.Errorf("%s: more than %.0f points apart", line, 100*within)
 			continue
 		}
