@@ -51,6 +51,7 @@ func (s *Scenario) check() error {
 		c.ok(v.Batch == 0 || v.Token+v.Square+v.Slot > 0, "%s.batch needs token, square or slot to say what the time is spread by", v.key)
 		c.ok(v.Noise >= 0 && v.Noise < 1, "%s.noise is %g, want a share in 0..1, 1 excluded", v.key, v.Noise)
 	}
+	c.ok(s.Pack.Cost.Noise == 0, "pack.cost.noise is %g: copies have none", s.Pack.Cost.Noise)
 	c.time("pack.copy", s.Pack.Copy)
 	c.time("pack.network", s.Pack.Network)
 	c.time("draft.optimizer", s.Draft.Optimizer)

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"penstock/broker/policy"
+	"penstock/schema/store"
 )
 
 const small = `
@@ -182,6 +183,29 @@ func TestTimes(t *testing.T) {
 			t.Fatalf("%g and %g seconds a full batch, want %g and %g", forward/full, step/full, s.Target.Cost.Batch, s.Draft.Cost.Batch)
 		}
 	})
+}
+
+func TestLengthsOfAStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.store")
+	w, err := store.Create(path, store.Info{MaxLength: 64, Vocab: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range []int{5, 9, 7} {
+		if err := w.Add(uint64(i+1), make([]int32, n), make([]uint8, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	for most, want := range map[int]Documents{0: {5, 9, 7}, 2: {5, 9}, 8: {5, 9, 7}} {
+		s := &Scenario{Lengths: Lengths{Store: path, Documents: most}}
+		got, err := s.Draw()
+		if d := cmp.Diff(want, got); d != "" || err != nil {
+			t.Errorf("at most %d: %v %s", most, err, d)
+		}
+	}
 }
 
 func TestStagingCopiesTwice(t *testing.T) {

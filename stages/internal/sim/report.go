@@ -137,8 +137,6 @@ func (w *world) waits(bucket int) (t Wait) {
 // reportIdle adds up what instances did in the steady time.
 func (w *world) reportIdle(r *Report, from, to float64) {
 	stages := map[string]int{}
-	busy := map[*device]float64{}
-	shared := map[*device]int{}
 	for _, i := range w.all() {
 		shares := map[string]float64{}
 		whole := 0.0
@@ -161,10 +159,6 @@ func (w *world) reportIdle(r *Report, from, to float64) {
 			sum[k] += v
 		}
 		stages[i.stage]++
-		if i.dev != nil {
-			busy[i.dev] += 1 - shares["idle"]
-			shared[i.dev]++
-		}
 	}
 	for stage, sum := range r.StageIdle {
 		for k := range sum {

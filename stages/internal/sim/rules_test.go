@@ -21,6 +21,7 @@ func drawScenario(t *rapid.T) *scenario.Scenario {
 	s.Lengths = scenario.Lengths{Documents: n("documents", 1, 120), Shares: []scenario.Share{{Edge: 10, Share: 5}, {Edge: 40, Share: 3}, {Edge: 90, Share: 2}}}
 	s.Target = scenario.Stage{Instances: n("targets", 1, 4), Slots: n("target slots", 2, 4), Cost: cost("target")}
 	s.Pack = scenario.PackStage{Stage: scenario.Stage{Instances: n("packers", 1, 3), Slots: n("pack slots", 2, 4), Cost: cost("pack")}}
+	s.Pack.Cost.Noise = 0
 	s.Draft = scenario.DraftStage{Stage: scenario.Stage{Instances: n("ranks", 1, 3), Cost: cost("draft")}, GPUs: 1, Optimizer: float64(n("optimizer", 0, 1)) * 0.05}
 	s.Window = scenario.Window{Batches: n("window", s.Draft.Instances, 8), Lookahead: n("lookahead", 1, 3)}
 	s.Staged = scenario.Staged{Queue: n("queue", 1, 5), Pack: 0.01, Fetch: [2]float64{0.01, 0.05}}
