@@ -40,6 +40,40 @@ type Range struct {
 	Tokens    int `json:"tokens"`
 }
 
+// String is the report in words, for a terminal.
+func (r Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n%d documents of %d rows, %d tokens, %.0f %% of them trained on; %d cut, %d repeated, %d held out\n", r.Store, r.Documents, r.Rows,
+		r.Tokens, 100*r.Supervised, r.Cut, r.Repeated, r.HeldOut)
+	for _, list := range []struct {
+		name   string
+		ranges []Range
+	}{{"lengths", r.Lengths}, {"buckets", r.Buckets}} {
+		fmt.Fprintf(&b, "%s up to", list.name)
+		for _, x := range list.ranges {
+			fmt.Fprintf(&b, "  %d: %d", x.UpTo, x.Documents)
+		}
+		b.WriteByte('\n')
+	}
+	if r.HeldOut > 0 && r.PromptFile != "" {
+		fmt.Fprintf(&b, "prompts held out: %s\n", r.PromptFile)
+	}
+	if r.Rejected > 0 {
+		fmt.Fprintf(&b, "%d rows rejected, each explained in %s: %s\n", r.Rejected, r.RejectFile, r.reasons())
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// reasons lists why rows are rejected.
+func (r Report) reasons() string {
+	var reasons []string
+	for reason, n := range r.Rejects {
+		reasons = append(reasons, fmt.Sprintf("%s: %d", reason, n))
+	}
+	sort.Strings(reasons)
+	return strings.Join(reasons, ", ")
+}
+
 // describe adds what the store itself tells.
 func (r *Report) describe(o Options) error {
 	s, err := store.Open(r.Store)
@@ -87,12 +121,7 @@ func (r *Report) nothingLeft(o Options) error {
 	if r.Rows == 0 {
 		return fmt.Errorf("prepare %s: there are no rows; want JSON lines or Parquet with messages", files)
 	}
-	var reasons []string
-	for reason, n := range r.Rejects {
-		reasons = append(reasons, fmt.Sprintf("%s: %d", reason, n))
-	}
-	sort.Strings(reasons)
-	return fmt.Errorf("prepare %s: none of %d rows can be trained on (%s); each is explained in %s", files, r.Rows, strings.Join(reasons, ", "), r.RejectFile)
+	return fmt.Errorf("prepare %s: none of %d rows can be trained on (%s); each is explained in %s", files, r.Rows, r.reasons(), r.RejectFile)
 }
 
 func (r *Report) write(path string) error {
