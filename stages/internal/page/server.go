@@ -45,6 +45,7 @@ func Serve(c *Collector, host string, port int, metrics http.Handler) (*Server, 
 		w.Header().Set("Cache-Control", "no-store")
 		w.Write(state)
 	})
+	mux.HandleFunc("GET /api/targets", c.targets)
 	mux.HandleFunc("GET /api/events", func(w http.ResponseWriter, r *http.Request) { events(ctx, c, w, r) })
 	mux.Handle("GET /", withPolicy(http.FileServerFS(files)))
 	s := &Server{http: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, url: "http://" + l.Addr().String(), done: make(chan error, 1)}
