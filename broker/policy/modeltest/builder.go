@@ -67,10 +67,10 @@ func (m *Model) resume(s *State, _, _ int) error {
 	if m.without(ResumeBehindTail) {
 		return nil
 	}
-	for _, list := range m.buckets {
+	for k, list := range m.buckets {
 		for i := len(s.roots) - 1; i >= 0; i-- {
 			r := s.roots[i]
-			if m.batches[r.batch].bucket != m.batches[list[0]].bucket {
+			if int(m.batches[r.batch].bucket) != k {
 				continue
 			}
 			if r.gen == s.gen {

@@ -1,6 +1,11 @@
 package modeltest
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+var errLeak = errors.New("a slot is occupied and nobody will release it")
 
 // check looks for what must not be in any state.
 func (m *Model) check(s *State) error {
@@ -56,8 +61,8 @@ func (m *Model) complete(s *State) error {
 			continue
 		}
 		for b := range m.batches {
-			if k.weights&bit(uint8(b)) == 0 && m.Faults.Bad < 2 {
-				return fmt.Errorf("rank %d ends without batch %d", r, b)
+			if in, out := k.weights&bit(uint8(b)) != 0, s.dead&bit(uint8(b)) != 0; in == out {
+				return fmt.Errorf("rank %d ends with batch %d trained: %v, dead: %v", r, b, in, out)
 			}
 		}
 	}

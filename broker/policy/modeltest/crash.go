@@ -137,6 +137,11 @@ func (m *Model) openGeneration(s *State, r, _ int) error {
 	*k = rank{up: true, inc: k.inc + 1, window: s.saved, weights: s.kept}
 	m.form(s, 1<<r)
 	k.epoch = s.led.epoch
+	for b := range m.batches {
+		if m.batches[b].window >= s.saved {
+			s.dead &^= bit(uint8(b))
+		}
+	}
 	s.late, s.moved = ghost{}, 0
 	kept := s.hops[:0]
 	for _, h := range s.hops {
@@ -164,7 +169,7 @@ func (m *Model) storeLate(s *State, _, _ int) error {
 	if l.claim == 0 && !m.without(CompareAndSet) {
 		return nil
 	}
-	m.append(s, l.batch, m.added(s, l.batch, l.rank, l.inc, l.epoch))
+	m.append(s, l.batch, s.gen, m.added(s, l.batch, s.gen, l.rank, l.inc, l.epoch))
 	return nil
 }
 

@@ -84,12 +84,12 @@ func Explore(m *Model, limit int) Result {
 					x.ways = append(x.ways, to)
 				}
 			}
+			if res.Failure == nil && len(x.from) > limit {
+				res.Failure = &Failure{ErrTooLarge, x.trace(id, Action{})}
+			}
 			if id++; res.Failure != nil {
 				break
 			}
-		}
-		if res.Failure == nil && len(x.from) > limit {
-			res.Failure = &Failure{Err: ErrTooLarge}
 		}
 		frontier = next
 	}

@@ -69,11 +69,11 @@ func (m *Model) intern(records []schema.Record) *ledger {
 	return l
 }
 
-// append writes a record and lets every claim on its batch know that it is not the last any more.
-func (m *Model) append(s *State, b uint8, rec schema.Record) {
+// append writes a record about a batch of a generation, and lets every claim on it know that it is not the last any more.
+func (m *Model) append(s *State, b, gen uint8, rec schema.Record) {
 	s.led = m.write(s.led, rec)
 	for i := range s.hops {
-		if s.hops[i].batch == b {
+		if s.hops[i].batch == b && s.hops[i].gen == gen {
 			s.hops[i].claim = 0
 		}
 	}
@@ -97,8 +97,8 @@ func rankName(r uint8) string { return string('a' + rune(r)) }
 // owner is a rank's incarnation, never 0.
 func owner(r, inc uint8) uint64 { return uint64(r)<<4 | uint64(inc+1) }
 
-func (m *Model) added(s *State, b, r, inc, epoch uint8) schema.Added {
-	rec := schema.Added{Batch: m.named(s, b, s.gen), Rank: rankName(r), Incarnation: owner(r, inc), RankEpoch: uint32(epoch)}
+func (m *Model) added(s *State, b, gen, r, inc, epoch uint8) schema.Added {
+	rec := schema.Added{Batch: m.named(b, gen), Rank: rankName(r), Incarnation: owner(r, inc), RankEpoch: uint32(epoch)}
 	if m.without(OutsidersAreVoid) {
 		for _, k := range s.led.lineage.Members {
 			rec.Rank, rec.Incarnation = k.Rank, k.Incarnation
@@ -114,7 +114,7 @@ func (s *State) status(m *Model, b uint8) policy.Status {
 
 // stale reports whether a record of a batch is to be dropped.
 func (m *Model) stale(s *State, b, gen uint8) bool {
-	return s.led.lineage.Stale(m.named(s, b, gen))
+	return s.led.lineage.Stale(m.seen(s, b, gen))
 }
 
 // settled reports whether nobody needs to work on a batch any more.

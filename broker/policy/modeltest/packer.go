@@ -1,9 +1,6 @@
 package modeltest
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 var packerSteps = []step{
 	{"packer receives hop", false, (*Model).packArrivals, (*Model).park},
@@ -35,7 +32,7 @@ func (m *Model) arrivals(s *State, edge uint8, add func(i int)) {
 func (m *Model) packArrivals(s *State, add func(a, b int)) {
 	for p := range m.Packers {
 		o := m.Targets + p
-		if !m.Grain.Hops || s.entered[o] != s.gen || m.freeSlots(s, o) == 0 || m.without(ParkUntilOpen) && s.holds(packEdge, o) {
+		if !m.Grain.Pack || s.entered[o] != s.gen || m.freeSlots(s, o) == 0 || m.without(ParkUntilOpen) && s.holds(packEdge, o) {
 			continue
 		}
 		m.arrivals(s, packEdge, func(i int) { add(o, i) })
@@ -70,7 +67,7 @@ func (s *State) busy(o int) bool {
 
 // packable lists the hops that a packer can start on: those it holds, or, where receiving is no step, those queued.
 func (m *Model) packable(s *State, add func(a, b int)) {
-	for p := 0; p < m.Packers && !m.Grain.Hops; p++ {
+	for p := 0; p < m.Packers && !m.Grain.Pack; p++ {
 		o := m.Targets + p
 		if s.entered[o] != s.gen || m.freeSlots(s, o) == 0 || s.busy(o) {
 			continue
@@ -108,7 +105,7 @@ func (m *Model) startPacking(s *State, o, i int) error {
 
 // unneeded reports whether a hop is void.
 func (m *Model) unneeded(s *State, h hop) bool {
-	return s.led.lineage.Settled(m.named(s, h.batch, h.gen))
+	return s.led.lineage.Settled(m.seen(s, h.batch, h.gen))
 }
 
 // drop leaves a hop to be settled without work.
@@ -123,7 +120,7 @@ func (m *Model) drop(s *State, i int) error {
 // finish leaves a hop to be released and acknowledged.
 func (m *Model) finish(s *State, i int) error {
 	s.hops[i].state = hopSettling
-	if m.Grain.Hops {
+	if m.grain(s.hops[i].edge) {
 		return nil
 	}
 	if err := m.release(s, 0, i); err != nil {
@@ -179,5 +176,3 @@ func (m *Model) handBack(s *State, _, i int) error {
 	s.hops[i].state, s.hops[i].holder = hopReturned, 0
 	return nil
 }
-
-var errLeak = errors.New("a slot is occupied and nobody will release it")

@@ -21,7 +21,7 @@ func (m *Model) member(s *State, r int) bool {
 
 func (m *Model) trainArrivals(s *State, add func(a, b int)) {
 	for r := range m.Ranks {
-		if m.Grain.Hops && m.member(s, r) && !(m.without(ParkUntilOpen) && s.holds(trainEdge, r)) {
+		if m.Grain.Train && m.member(s, r) && !(m.without(ParkUntilOpen) && s.holds(trainEdge, r)) {
 			m.arrivals(s, trainEdge, func(i int) { add(r, i) })
 		}
 	}
@@ -29,13 +29,13 @@ func (m *Model) trainArrivals(s *State, add func(a, b int)) {
 
 // opened reports whether a rank may look at a hop: its window is the one that the rank sums, or it is old.
 func (m *Model) opened(s *State, r int, h hop) bool {
-	b := m.named(s, h.batch, h.gen)
+	b := m.seen(s, h.batch, h.gen)
 	return s.led.lineage.Opened(uint32(s.gen), b) && (m.stale(s, h.batch, h.gen) || uint8(b.Window) == s.ranks[r].window)
 }
 
 // claimable lists the hops that a rank can claim or drop: those it holds, or, where receiving is no step, those queued.
 func (m *Model) claimable(s *State, add func(a, b int)) {
-	for r := 0; r < m.Ranks && !m.Grain.Hops; r++ {
+	for r := 0; r < m.Ranks && !m.Grain.Train; r++ {
 		if m.member(s, r) {
 			m.arrivals(s, trainEdge, func(i int) {
 				if m.ripe(s, r, s.hops[i]) {
@@ -51,10 +51,22 @@ func (m *Model) claimable(s *State, add func(a, b int)) {
 	}
 }
 
+// settlers is how many hops a rank may have released and not acknowledged before it claims another.
+const settlers = 2
+
 // ripe reports whether a rank needs to park a hop no longer.
 func (m *Model) ripe(s *State, r int, h hop) bool {
-	k := &s.ranks[r]
-	return m.opened(s, r, h) && m.hasBuffer(s, r, h.batch) && !s.led.lineage.Busy(m.named(s, h.batch, h.gen), owner(uint8(r), k.inc))
+	k, unsettled := &s.ranks[r], 0
+	for _, x := range s.hops {
+		if x.edge == trainEdge && int(x.holder) == r && x.state >= hopSettling {
+			unsettled++
+		}
+	}
+	if unsettled >= settlers {
+		return false
+	}
+	busy := s.led.lineage.Busy(m.seen(s, h.batch, h.gen), owner(uint8(r), k.inc))
+	return m.opened(s, r, h) && m.hasBuffer(s, r, h.batch) && (!busy || m.without(CompareAndSet))
 }
 
 // hasBuffer reports whether a rank may copy a batch: in deterministic order the last buffer is for the lowest index.
@@ -75,19 +87,21 @@ func (m *Model) hasBuffer(s *State, r int, b uint8) bool {
 func (m *Model) claim(s *State, r, i int) error {
 	h := &s.hops[i]
 	h.holder = uint8(r)
-	b := m.named(s, h.batch, h.gen)
 	for k, x := range s.hops { // a second delivery while the first is in work
 		if k != i && x.edge == trainEdge && int(x.holder) == r && x.batch == h.batch && (x.state == hopReading || x.state == hopCopied) {
 			return m.drop(s, i)
 		}
 	}
 	rk := s.ranks[r]
-	right, _ := s.led.lineage.Claimable(b, owner(uint8(r), rk.inc))
+	right, _ := s.led.lineage.Claimable(m.seen(s, h.batch, h.gen), owner(uint8(r), rk.inc))
+	if right == policy.Drop && m.without(CompareAndSet) && !m.stale(s, h.batch, h.gen) && rk.sum&bit(h.batch) == 0 {
+		right = policy.Take // it may not have read yet what another has written
+	}
 	if right == policy.Drop {
 		return m.drop(s, i)
 	}
 	if right == policy.Take && !m.without(ClaimBeforeWork) {
-		m.append(s, h.batch, schema.Claim{Batch: b, Rank: rankName(uint8(r)), Incarnation: owner(uint8(r), rk.inc), RankEpoch: uint32(rk.epoch)})
+		m.append(s, h.batch, h.gen, schema.Claim{Batch: m.named(h.batch, h.gen), Rank: rankName(uint8(r)), Incarnation: owner(uint8(r), rk.inc), RankEpoch: uint32(rk.epoch)})
 	}
 	h.claim, h.state = 1, hopReading
 	if m.Grain.Reads && h.ref.match != stale && h.ref.match != gone {
@@ -100,7 +114,7 @@ func (m *Model) claim(s *State, r, i int) error {
 func (m *Model) giveBack(s *State, r, i int) {
 	h := &s.hops[i]
 	if h.claim == 1 && m.Ranks > 1 && !m.without(GiveBackClaims) {
-		m.append(s, h.batch, schema.Claim{Batch: m.named(s, h.batch, h.gen)})
+		m.append(s, h.batch, h.gen, schema.Claim{Batch: m.named(h.batch, h.gen)})
 	}
 	h.claim = 0
 }
@@ -151,7 +165,7 @@ func (m *Model) add(s *State, r, i int) error {
 	}
 	rk.sum |= bit(h.batch)
 	b := h.batch
-	m.append(s, b, m.added(s, b, uint8(r), rk.inc, rk.epoch))
+	m.append(s, b, h.gen, m.added(s, b, h.gen, uint8(r), rk.inc, rk.epoch))
 	if m.without(AckAfterCommit) {
 		m.settleRoot(s, b)
 	}
@@ -174,18 +188,21 @@ func (m *Model) reject(s *State, o, i int) error {
 	h := &s.hops[i]
 	m.slotsOf(s, o)[h.own] = use{}
 	h.own = 0
-	b := m.named(s, h.batch, h.gen)
-	verdict, _ := s.led.lineage.Judge(b)
+	b := m.named(h.batch, h.gen)
+	verdict, _ := s.led.lineage.Judge(m.seen(s, h.batch, h.gen))
 	switch id := h.batch; verdict {
 	case policy.Redo:
-		m.append(s, id, schema.Suspect{Batch: b})
+		m.append(s, id, h.gen, schema.Suspect{Batch: b})
 		for k := range s.roots {
 			if s.roots[k].batch == id && s.roots[k].gen == s.gen {
 				s.roots[k].state = rootBack
 			}
 		}
 	case policy.Declare:
-		m.append(s, id, schema.Dead{Batch: b})
+		m.append(s, id, h.gen, schema.Dead{Batch: b})
+		if m.settledBatch(s, id, s.gen) {
+			s.dead |= bit(id)
+		}
 		m.settleRoot(s, id)
 	}
 	return m.finish(s, i)

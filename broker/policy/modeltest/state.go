@@ -99,6 +99,7 @@ type State struct {
 	ranks  []rank
 	saved  uint8  // window of the checkpoint
 	kept   uint64 // weights in it
+	dead   uint64 // batches given up
 	late   ghost
 	oldAck uint8 // 1 + batch whose root a dead rank's acknowledgement is on its way to
 }
@@ -142,6 +143,11 @@ func (s *State) copyFrom(t *State) {
 
 // tidy gives equal states one form: what has no order is sorted, what means nothing is cleared.
 func (m *Model) tidy(s *State) {
+	if m.Lean {
+		s.hops = slices.DeleteFunc(s.hops, func(h hop) bool {
+			return h.state == hopQueued && (h.ref.match != fresh || m.slotsOf(s, int(h.ref.owner))[h.ref.slot].state == free)
+		})
+	}
 	slices.SortStableFunc(s.roots, func(a, b root) int {
 		return cmp.Compare(m.batches[a.batch].bucket, m.batches[b.batch].bucket)
 	})
@@ -192,6 +198,7 @@ func (s *State) encode(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, s.led.id)
 	b = binary.LittleEndian.AppendUint64(b, s.sent)
 	b = binary.LittleEndian.AppendUint64(b, s.kept)
+	b = binary.LittleEndian.AppendUint64(b, s.dead)
 	for _, r := range s.roots {
 		b = append(b, r.batch, r.gen, r.state)
 	}

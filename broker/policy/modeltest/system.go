@@ -21,6 +21,7 @@ type System struct {
 	Deterministic bool
 	AtCeiling     bool // pull limits stand at their ceiling, not at their floor
 	Ordered       bool // targets follow the choosing rule with full sight; otherwise they take any bucket
+	Lean          bool // a queued hop whose slot its owner freed is dropped at once, not by whoever gets it
 	Grain         Grain
 
 	Faults  Faults
@@ -30,7 +31,8 @@ type System struct {
 // Grain says which steps are taken apart. Two steps that nobody can tell from one, as long as nothing goes wrong between
 // them, are one in a coarse model, which has far fewer states.
 type Grain struct {
-	Hops     bool // receiving, publishing, releasing and acknowledging a hop are steps of their own
+	Pack     bool // a packer's receiving, publishing, releasing and acknowledging are steps of their own
+	Train    bool // and a rank's receiving, adding, releasing and acknowledging
 	Reads    bool // a rank's copy takes time
 	Releases bool // a release takes time
 }
@@ -106,11 +108,21 @@ func New(sys System) (*Model, error) {
 func (m *Model) without(r Rule) bool { return m.Without == r }
 
 // named is a batch as a record names it.
-func (m *Model) named(s *State, b, gen uint8) schema.Batch {
+func (m *Model) named(b, gen uint8) schema.Batch {
+	return schema.Batch{Gen: uint32(gen), Window: uint32(m.batches[b].window), Index: uint32(b)}
+}
+
+// seen is a batch as whoever gets a record sees it: of the present generation, if nobody looks.
+func (m *Model) seen(s *State, b, gen uint8) schema.Batch {
 	if m.without(DropOldGenerations) {
 		gen = s.gen
 	}
-	return schema.Batch{Gen: uint32(gen), Window: uint32(m.batches[b].window), Index: uint32(b)}
+	return m.named(b, gen)
+}
+
+// grain reports whether the steps of an edge's consumer are taken apart.
+func (m *Model) grain(edge uint8) bool {
+	return edge == packEdge && m.Grain.Pack || edge == trainEdge && m.Grain.Train
 }
 
 // limit is a bucket's pull limit.

@@ -1,0 +1,101 @@
+package modeltest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// without are systems that one rule keeps whole, and what goes wrong when it is not in force.
+var without = []struct {
+	rule Rule
+	want string
+	sys  System
+}{
+	{CreditFloor, "nobody can do anything", with("", [][]int{{0, 0}, {0}}, nil)},
+	{PublishWithinLookahead, "3 open roots", with("", [][]int{{0}, {0}, {0}}, nil)},
+	{PublishInPlanOrder, "nobody can do anything", with("", oneOne, nil)},
+	{ResumeBehindTail, "nobody can do anything", with("", [][]int{{0, 0}, {1}}, func(s *System) { s.Faults.Builder = 1 })},
+	{ReserveTarget, "nobody can do anything", with("", twoMany, func(s *System) { s.AtCeiling = true })},
+	{ReservePack, "nobody can do anything", with("", [][]int{{0, 1}, {0, 0}}, func(s *System) { s.AtCeiling = true })},
+	{ReleaseNamesGeneration, "release of an earlier use", with("", twoOne, func(s *System) { s.Faults.Doubles, s.Grain.Releases = 1, true })},
+	{ReleaseNamesOwner, "release of a dead owner", with("", twoOne, func(s *System) { s.Faults.Target, s.Grain.Releases = 1, true })},
+	{ReleaseBeforeAck, "nobody will release it", with("", oneOne, func(s *System) { s.Faults.Packer, s.Grain.Pack, s.Grain.Train = 1, true, true })},
+	{DropReleases, "nobody will release it", with("", twoOne, func(s *System) { s.Faults.Doubles, s.Grain.Pack = 1, true })},
+	{FreeOldGeneration, "nobody will release it", with("", twoOne, func(s *System) { s.Faults.Rank = 1 })},
+	{BumpBeforeWrite, "overwritten while it read", with("", twoOne, func(s *System) { s.Packers, s.Faults.LostMarks, s.Grain.Pack = 2, 1, true })},
+	{CheckAfterCopy, "overwritten while it read", with("", twoOne, func(s *System) { s.Packers, s.Faults.LostMarks, s.Grain.Pack = 2, 1, true })},
+	{RankChecksAfterCopy, "overwritten while it read", with("", [][]int{{0, 0}}, func(s *System) { s.Faults.LostMarks, s.Grain.Train, s.Grain.Reads = 1, true, true })},
+	{HopLimitCoversSlots, "nobody can do anything", with("", twoThird, func(s *System) { s.Grain.Train = true })},
+	{ParkUntilOpen, "never completes", with("", twoThird, func(s *System) { s.Grain.Train = true })},
+	{CompareAndSet, "sums of two members", with("", [][]int{{0, 1}}, func(s *System) { s.Ranks, s.Faults.LostMarks, s.Grain.Train = 2, 1, true })},
+	{GiveBackClaims, "nobody can do anything", with("", alone, func(s *System) { s.Ranks, s.Faults.Packer, s.Grain.Train = 2, 1, true })},
+	{OutsidersAreVoid, "commits batches", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
+	{FirstControlWins, "made incomplete", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
+	{StepAfterCommit, "trained again", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
+	{AckAfterCommit, "nobody can do anything", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
+	{DropOldGenerations, "adds batch 0 twice", with("", oneOne, func(s *System) { s.Faults.Rank = 1 })},
+	{ConsumersPerGeneration, "nobody can do anything", with("", oneOne, func(s *System) { s.Faults.Rank = 1 })},
+	{ReserveLowest, "nobody can do anything", with("", [][]int{{0, 1, 0}}, func(s *System) { s.Deterministic = true })},
+	{FreeWhenMovedBack, "nobody can do anything", with("", [][]int{{0, 0, 0}}, func(s *System) { s.Deterministic, s.Ordered, s.Lean, s.Ranks, s.Faults.Rank = true, true, true, 2, 1 })},
+	{ReserveBuffer, "nobody can do anything", with("", [][]int{{0, 1, 0, 0}}, func(s *System) { s.Deterministic, s.AtCeiling, s.Buffers, s.PackSlots = true, true, 2, 3 })},
+}
+
+// savings are rules that the other rules make unnecessary for correctness; what they save is time.
+var savings = []struct {
+	rule Rule
+	why  string
+	sys  System
+}{
+	{FreeCommitted, "whoever drops a hop of a committed window releases its slot; the owner's own eye on the ledger frees it sooner",
+		with("", oneOne, func(s *System) { s.Faults.LostMarks, s.Faults.Packer, s.Faults.Doubles = 1, 1, 1 })},
+	{ClaimBeforeWork, "the addition is compared and set by itself, and voided with its rank; the claim keeps two ranks from the same work",
+		with("", alone, func(s *System) { s.Ranks, s.Faults.LostMarks, s.Faults.Rank, s.Grain.Train = 2, 1, 1, true })},
+	{PurgeOldGeneration, "records of an older generation are dropped where they turn up; the purge saves pulling them",
+		with("", [][]int{{0}, {0}, {0}}, func(s *System) { s.Faults.Rank = 1 })},
+}
+
+func TestWithoutARule(t *testing.T) {
+	tried := map[Rule]bool{None: true}
+	for _, s := range savings {
+		tried[s.rule] = true
+	}
+	for _, c := range without {
+		tried[c.rule] = true
+		t.Run(c.rule.String(), func(t *testing.T) {
+			t.Parallel()
+			sys := c.sys
+			sys.Without = c.rule
+			f := explore(t, sys).Failure
+			if f == nil || errors.Is(f.Err, ErrTooLarge) || !strings.Contains(f.Err.Error(), c.want) {
+				t.Fatalf("found %+v, want %q", f, c.want)
+			}
+			t.Logf("%v, after %d steps:\n  %s", f.Err, len(f.Steps), strings.Join(f.Steps, "\n  "))
+		})
+		t.Run(c.rule.String()+" in force", func(t *testing.T) {
+			t.Parallel()
+			if f := explore(t, c.sys).Failure; f != nil {
+				t.Fatalf("%v, after\n  %s", f.Err, strings.Join(f.Steps, "\n  "))
+			}
+		})
+	}
+	for r := range rules {
+		if !tried[r] {
+			t.Errorf("nobody tries what happens without %v", r)
+		}
+	}
+}
+
+func TestRulesThatOnlySaveTime(t *testing.T) {
+	for _, c := range savings {
+		t.Run(c.rule.String(), func(t *testing.T) {
+			t.Parallel()
+			sys := c.sys
+			sys.Without = c.rule
+			if f := explore(t, sys).Failure; f != nil {
+				t.Fatalf("%v: but %s; after\n  %s", f.Err, c.why, strings.Join(f.Steps, "\n  "))
+			}
+			t.Log(c.why)
+		})
+	}
+}
