@@ -79,8 +79,12 @@ func printSim(out io.Writer, results []*sim.Result, asJSON, table bool) error {
 		for _, stage := range slices.Sorted(maps.Keys(r.StageIdle)) {
 			fmt.Fprintf(out, "  %-7s idle %5.1f %%%s\n", stage, 100*r.StageIdle[stage]["idle"], causes(r.StageIdle[stage]))
 		}
-		_, err := fmt.Fprintf(out, "  devices idle %.1f %%, at most %s held of %s in slots, mix off by %.2f batches\n",
-			100*r.DeviceIdle, doctor.Bytes(int64(r.PeakBytes)), doctor.Bytes(int64(r.SlotBytes)), r.MixError)
+		slots := "no slots"
+		if r.SlotBytes > 0 {
+			slots = doctor.Bytes(int64(r.SlotBytes)) + " in slots"
+		}
+		_, err := fmt.Fprintf(out, "  devices idle %.1f %%, at most %s held (%s), mix off by %.3f batches\n",
+			100*r.DeviceIdle, doctor.Bytes(int64(r.PeakBytes)), slots, r.MixError)
 		if err != nil {
 			return err
 		}

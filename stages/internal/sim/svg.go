@@ -61,7 +61,7 @@ func (r *Result) SVG() []byte {
 	p.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%.0f" viewBox="0 0 %d %.0f" font-family="DejaVu Sans, Arial, sans-serif">`, width, height, width, height)
 	p.rect(0, 0, width, height, "#ffffff")
 	p.text(24, 34, 20, "start", ink, fmt.Sprintf("%s under %s", r.Scenario, r.Policy))
-	p.text(24, 58, 14, "start", ink, fmt.Sprintf("%s tokens/s, %.1f %% of the bound   ·   devices idle %.1f %%   ·   at most %s held   ·   mix off by at most %.2f batches",
+	p.text(24, 58, 14, "start", ink, fmt.Sprintf("%s tokens/s, %.1f %% of the bound   ·   devices idle %.1f %%   ·   at most %s held   ·   mix off by at most %.3f batches",
 		thousands(r.TokensPerS), 100*r.OfBound, 100*r.DeviceIdle, size(r.PeakBytes), r.MixError))
 	y := r.drawLanes(&p, lanes, top)
 	y = r.drawStock(&p, y+chartGap)

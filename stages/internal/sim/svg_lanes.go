@@ -14,9 +14,13 @@ const (
 	windowsShown = 6
 )
 
-// lanes are the instances that are drawn: of a stage with many, some.
+// lanes are the instances that are drawn: of a stage with many, some. The old policy has no packers.
 func (r *Result) lanes() (shown []*instance) {
-	for _, list := range [][]*instance{r.w.targets, r.w.packers, r.w.ranks} {
+	packers := r.w.packers
+	if r.Policy == Old {
+		packers = nil
+	}
+	for _, list := range [][]*instance{r.w.targets, packers, r.w.ranks} {
 		n := min(len(list), lanesShown)
 		for i := range n {
 			shown = append(shown, list[i*len(list)/n])
@@ -30,7 +34,10 @@ func (r *Result) drawLanes(p *picture, lanes []*instance, y0 float64) float64 {
 	commits := r.w.commits
 	x := axis{0, commits[min(len(commits), windowsShown)-1].at, left, plot}
 	title := "What each device does, over the first windows (dashed: a window commits)"
-	if len(lanes) < len(r.w.all()) {
+	switch {
+	case r.Policy == Old:
+		title = "What each device does at first (dashed: a window's worth of batches is trained)"
+	case len(lanes) < len(r.w.all()):
 		title = fmt.Sprintf("What some of the %d targets, %d packers and %d ranks do, over the first windows (dashed: a window commits)", len(r.w.targets), len(r.w.packers), len(r.w.ranks))
 	}
 	p.text(left, y0-14, 13, "start", ink, title)
