@@ -270,3 +270,12 @@ func FuzzParseConfig(f *testing.F) {
 		}
 	})
 }
+
+// TestMaskTokenIsArithmetic: a run does not go on with another mask token.
+func TestMaskTokenIsArithmetic(t *testing.T) {
+	a, b := Default(), Default()
+	b.Draft.MaskTokenID = 7
+	if d := Diff(a, b); !reflect.DeepEqual(d, []string{"draft.mask_token_id: -1 → 7"}) {
+		t.Errorf("%q", d)
+	}
+}
