@@ -178,6 +178,9 @@ func (c *Conn) URL() string { return c.url }
 // Connected reports whether a server answers now.
 func (c *Conn) Connected() bool { return c.nc.IsConnected() }
 
+// Ping returns once the server has answered, or an error when ctx ends before.
+func (c *Conn) Ping(ctx context.Context) error { return c.nc.FlushWithContext(ctx) }
+
 // Close ends the connection and its callbacks. Pulls that are still open end with ErrClosed.
 func (c *Conn) Close() {
 	c.nc.Close()
@@ -246,6 +249,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 }

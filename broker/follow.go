@@ -19,6 +19,9 @@ const (
 type cursor struct {
 	seq  uint64
 	last bool
+
+	subject string // of the message at seq
+	stored  time.Time
 }
 
 func (at cursor) policy() jetstream.DeliverPolicy {
@@ -104,15 +107,30 @@ func (c *Conn) readAll(ctx context.Context, stream, filter string, policy jetstr
 func (c *Conn) follow(ctx context.Context, stream, filter string, at cursor, f func(*nats.Msg) error) error {
 	for {
 		p, _, err := c.reader(ctx, stream, filter, at.policy(), at.seq)
+		if errors.Is(err, jetstream.ErrStreamNotFound) && (at.last || at.seq == 0) && sleep(ctx, maxWait) == nil {
+			at = cursor{last: at.last} // whoever lost it makes it again
+			continue
+		}
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return fmt.Errorf("%w: %w", ErrStore, err)
+		}
 		if err != nil {
 			return err
 		}
-		err = p.each(ctx, func(m *nats.Msg, seq uint64) error {
-			at.seq = seq
-			return f(m)
-		})
+		if err = c.sameStore(ctx, stream, at); err == nil {
+			err = p.each(ctx, func(m *nats.Msg, seq uint64) error {
+				at.seq, at.subject = seq, m.Subject
+				if meta, err := m.Metadata(); err == nil {
+					at.stored = meta.Timestamp
+				}
+				return f(m)
+			})
+		}
 		c.forget(p)
-		if !errors.Is(err, errGap) {
+		switch {
+		case errors.Is(err, ErrStore) && at.last: // hints: what is there now is all that counts
+			at = cursor{last: true}
+		case !errors.Is(err, errGap):
 			return err
 		}
 	}

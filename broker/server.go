@@ -125,6 +125,12 @@ func Loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+func (cfg ServerConfig) warn(err error) {
+	if cfg.Log != nil {
+		cfg.Log(err.Error())
+	}
+}
+
 // access is that of the server's own client.
 func (cfg ServerConfig) access() Access {
 	if cfg.Keys == "" {
@@ -157,12 +163,12 @@ func (s *Server) start(ctx context.Context, opts *server.Options) error {
 	if !s.ns.JetStreamEnabled() {
 		return fmt.Errorf("broker: JetStream does not start on store %q: %s", s.cfg.Store, log.lastError())
 	}
-	c, err := Dial(ctx, s.URL(), "broker", Options{Access: s.cfg.access()})
+	c, err := Dial(ctx, s.URL(), "broker", Options{Access: s.cfg.access(), OnError: s.cfg.warn})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if err := c.EnsureTopology(ctx); err != nil {
+	if err := errors.Join(c.EnsureTopology(ctx), c.mendConsumers(ctx)); err != nil {
 		return err
 	}
 	if s.cfg.URLFile != "" {

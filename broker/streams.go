@@ -16,6 +16,9 @@ func (c *Conn) EnsureTopology(ctx context.Context) error {
 		err := c.retry(ctx, "ensure stream "+want.Name, func(ctx context.Context) error {
 			s, err := c.js.Stream(ctx, want.Name)
 			if errors.Is(err, jetstream.ErrStreamNotFound) {
+				if c.opts.Key != "" && c.opts.Role != RoleBroker {
+					return jetstream.ErrNoStreamResponse // the broker is about to make it
+				}
 				_, err = c.js.CreateStream(ctx, want)
 				return err
 			}

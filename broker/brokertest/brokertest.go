@@ -32,6 +32,9 @@ func Start(t testing.TB) *Broker {
 	return &Broker{URL: s.URL(), t: t}
 }
 
+// At is a server that runs elsewhere.
+func At(t testing.TB, url string) *Broker { return &Broker{URL: url, t: t} }
+
 // Context ends with the test, or after Patience.
 func Context(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)

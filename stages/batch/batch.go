@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -31,7 +32,7 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		g.Go(func() error {
 			err := w.Generations(ctx, func(ctx context.Context, gen uint32) error {
 				b := builder{w: w, plan: run.Plan, gen: gen, pub: broker.NewPublisher(w.Conn, broker.Fwd)}
-				return b.publish(ctx)
+				return b.watched(ctx)
 			})
 			if err == nil {
 				err = errDone
@@ -96,4 +97,24 @@ func (b *builder) put(ctx context.Context, bucket string, r schema.Root, id stri
 	ctx, cancel := context.WithTimeoutCause(ctx, fullFor*b.w.AckWait, errors.New("its subject stays full"))
 	defer cancel()
 	return b.pub.PublishWhenFree(ctx, bucket, r, id)
+}
+
+// lookEvery is how often the builder looks after the consumers.
+const lookEvery = time.Second
+
+// watched publishes while a watchdog looks after the generation's consumers.
+func (b *builder) watched(ctx context.Context) error {
+	var buckets []string
+	for _, bucket := range b.plan.Buckets() {
+		buckets = append(buckets, bucket.Name)
+	}
+	looking, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- b.w.Conn.Watchdog(looking, b.gen, buckets, lookEvery) }()
+	err := b.publish(ctx)
+	stop()
+	if derr := <-done; err == nil && looking.Err() == nil {
+		err = derr
+	}
+	return err
 }

@@ -27,6 +27,8 @@ type Book struct {
 	since time.Time
 	cur   string
 	sums  map[string]time.Duration
+
+	longest map[string]time.Duration // stretch of an activity
 }
 
 // New starts a book in the given activity.
@@ -34,7 +36,7 @@ func New(activity string) *Book { return newBook(activity, time.Now) }
 
 func newBook(activity string, now func() time.Time) *Book {
 	t := now()
-	return &Book{now: now, start: t, since: t, cur: activity, sums: map[string]time.Duration{}}
+	return &Book{now: now, start: t, since: t, cur: activity, sums: map[string]time.Duration{}, longest: map[string]time.Duration{}}
 }
 
 // Enter ends the current activity and begins another; it returns the one that ended.
@@ -43,6 +45,7 @@ func (b *Book) Enter(activity string) string {
 	defer b.mu.Unlock()
 	t := b.now()
 	b.sums[b.cur] += t.Sub(b.since)
+	b.longest[b.cur] = max(b.longest[b.cur], t.Sub(b.since))
 	prev := b.cur
 	b.since, b.cur = t, activity
 	return prev
@@ -53,6 +56,13 @@ func (b *Book) Current() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.cur
+}
+
+// Running returns the activity that is running, for how long, and the longest stretch of it before.
+func (b *Book) Running() (activity string, lasting, longest time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.cur, b.now().Sub(b.since), b.longest[b.cur]
 }
 
 // Seconds returns the sums so far, the running activity included.

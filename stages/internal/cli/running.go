@@ -48,6 +48,8 @@ type running struct {
 
 	conn *broker.Conn // nil before the broker is reached
 
+	vitals *vitals
+
 	page       *page.Collector
 	pageServer *page.Server // nil before it serves
 
@@ -66,6 +68,11 @@ func newRunning(dir *rundir.Dir, cfg schema.Config, d *display) (*running, error
 		dir: dir, cfg: cfg, display: d, log: slog.New(slog.NewTextHandler(f, nil)), logFile: f,
 		view: monitor.NewTracker(), notes: make(chan string, 64),
 	}
+	wait, err := time.ParseDuration(cfg.Broker.AckWait)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("broker.ack_wait: %w", err), f.Close())
+	}
+	r.vitals = newVitals(wait, r.replace)
 	r.sup = supervise.New(supervise.Options{
 		Permanent: runtime.ExitPermanent, Restarts: restarts, Backoff: backoff, MaxBackoff: maxBackoff, Grace: grace,
 		OnExit: r.onExit, PIDs: dir.WritePIDs,
@@ -103,6 +110,7 @@ func (r *running) run(ctx context.Context, ps []supervise.Process) error {
 		return err
 	}
 	wg.Go(func() { r.gatherPage(ctx) })
+	wg.Go(func() { r.listen(ctx) })
 	watchErr := make(chan error, 1)
 	wg.Go(func() { watchErr <- r.conn.Board().Watch(ctx, ">", r.onHint) })
 	var stages, ranks []string
@@ -211,6 +219,8 @@ func (r *running) connect(ctx context.Context) error {
 func (r *running) onHint(h broker.Hint) error {
 	r.view.Apply(h.Record)
 	switch rec := h.Record.(type) {
+	case schema.StageState:
+		r.vitals.take(rec)
 	case schema.Progress:
 		r.mu.Lock()
 		more := rec.Gen != r.gen || rec.Windows > r.done
@@ -233,6 +243,7 @@ func (r *running) onHint(h broker.Hint) error {
 // onExit says that a process has died, unless it is done or was asked to end, and hands back what it held. Stages are
 // started after the broker is reached, so the connection is there.
 func (r *running) onExit(e supervise.Exit) {
+	r.vitals.gone(e.Name)
 	r.log.Info("exit", "instance", e.Name, "pid", e.PID, "status", e.Status(), "uptime", e.Uptime.Round(time.Millisecond).String())
 	if e.Code == 0 || e.Stopped {
 		return

@@ -107,6 +107,17 @@ func (k *keeper) forgive() {
 	k.deaths = 0
 }
 
+func (k *keeper) kill(pid int) bool {
+	k.mu.Lock()
+	c := k.child
+	k.mu.Unlock()
+	if c == nil || pid != 0 && c.pid() != pid {
+		return false
+	}
+	c.signal(syscall.SIGKILL)
+	return true
+}
+
 func (k *keeper) stop(grace time.Duration) error {
 	k.mu.Lock()
 	if !k.stopping {

@@ -96,6 +96,22 @@ func (s *Supervisor) Done(name string) <-chan struct{} {
 	return nil
 }
 
+// Kill ends an instance that is stuck, to be started again by the rules, and reports whether it did. One that does not run,
+// or runs as another process than pid, is left alone; pid 0 is any.
+func (s *Supervisor) Kill(name string, pid int) bool {
+	s.mu.Lock()
+	k := s.keepers[name]
+	s.mu.Unlock()
+	return k != nil && k.kill(pid)
+}
+
+// Running returns the instances that run now.
+func (s *Supervisor) Running() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.pids))
+}
+
 // PIDs returns the process ids of what runs now.
 func (s *Supervisor) PIDs() []int {
 	s.mu.Lock()

@@ -18,6 +18,7 @@ import (
 type Keeper struct {
 	mark  func(ackSubject string) error
 	every time.Duration
+	hung  func() bool // whether the process is stuck: then nothing is marked
 
 	mu      sync.Mutex
 	held    map[string]*hold
@@ -119,6 +120,9 @@ func (k *Keeper) run(ctx context.Context) error {
 	for {
 		select {
 		case <-tick.C:
+			if k.hung != nil && k.hung() {
+				continue
+			}
 			for _, s := range k.all() {
 				_ = k.mark(s) // a mark that is lost is repeated at the next tick, long before AckWait ends
 			}

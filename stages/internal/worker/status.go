@@ -15,6 +15,9 @@ const (
 	quietBoard = 2 * time.Second // the last word at the end may take this long
 )
 
+// Stuck is the state of a process that must be replaced.
+const Stuck = "stuck"
+
 // Status is what the process says of itself on the board.
 type Status struct {
 	w       *Worker
@@ -68,6 +71,9 @@ func (s *Status) Record() schema.StageState {
 	}
 	if waiting == "" && state == "running" {
 		r.Waiting = s.w.Book.Current()
+	}
+	if s.w.Hung() {
+		r.State = Stuck
 	}
 	p50, p99 := s.Handoff.Quantiles()
 	r.HandoffP50, r.HandoffP99 = p50.Seconds(), p99.Seconds()

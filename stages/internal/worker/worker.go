@@ -73,6 +73,7 @@ func Run(ctx context.Context, env *runtime.Env, body func(context.Context, *Work
 		Incarnation: rand.Uint64(), AckWait: ackWait,
 	}
 	w.Keeper = newKeeper(conn.ProgressRoot, ackWait/4)
+	w.Keeper.hung = w.Hung
 	defer w.Keeper.close()
 	w.Status = newStatus(w)
 	obs.Metrics.Watch(env.Run.Name(), env.Stage, env.Instance, w.Status.Record)
