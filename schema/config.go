@@ -26,8 +26,9 @@ type Config struct {
 type TargetConfig struct {
 	Dir       string `yaml:"dir" arith:"path"`
 	Instances int    `yaml:"instances"`
-	Slots     int    `yaml:"slots"`             // capture slots an instance
-	Taps      []int  `yaml:"taps" arith:"true"` // i means the output of layer i, counted from 0
+	Slots     int    `yaml:"slots"`                 // capture slots an instance
+	Taps      []int  `yaml:"taps" arith:"true"`     // i means the output of layer i, counted from 0
+	Features  string `yaml:"features" arith:"path"` // folder of stored features to read instead of running the model; empty: run it
 }
 
 // PackConfig is the pack stage.

@@ -13,6 +13,7 @@ func (p *loader) resolve(base string) {
 	for i := range c.Data.Files {
 		p.path("data.files", &c.Data.Files[i], base, true)
 	}
+	p.path("target.features", &c.Target.Features, base, true)
 	p.path("eval.prompts", &c.Eval.Prompts, base, true)
 	p.path("data.store", &c.Data.Store, base, false)
 	if dir, ok := strings.CutPrefix(c.Draft.Init, "path:"); ok {

@@ -47,6 +47,7 @@ var meaning = map[string]string{
 	"target.dir":          "Hugging Face directory of the frozen model",
 	"target.instances":    "target processes",
 	"target.slots":        "capture slots of each",
+	"target.features":     "folder of stored features to read instead of running it",
 	"target.taps":         "layers whose outputs are captured, from 0",
 	"pack.instances":      "pack processes",
 	"pack.slots":          "packed batches each may hold",

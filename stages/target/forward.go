@@ -123,7 +123,7 @@ func (s *session) forward(p plan.BatchPlan, use worker.Use) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := s.model.Forward(packed.IDs, packed.Offsets, s.w.Config.Target.Taps, out); err != nil {
+	if err := s.from.captures(p, packed, out); err != nil {
 		return 0, err
 	}
 	sum := s.dev.CheckFeatures(out).Checksum

@@ -1,4 +1,5 @@
-// Package target runs the frozen model over batches and leaves its captures in a slot for the packer.
+// Package target runs the frozen model over batches, or reads its stored features, and leaves the captures in a slot for
+// the packer.
 package target
 
 import (
@@ -11,8 +12,6 @@ import (
 	"penstock/broker"
 	"penstock/kernels"
 	"penstock/schema"
-	"penstock/schema/hf"
-	"penstock/stages/internal/model"
 	"penstock/stages/internal/runtime"
 	"penstock/stages/internal/telemetry"
 	"penstock/stages/internal/worker"
@@ -26,15 +25,19 @@ func Run(ctx context.Context, env *runtime.Env) error {
 			return err
 		}
 		defer dev.Close()
-		m, geo, err := load(dev, w)
+		from, geo, err := open(dev, w)
 		if err != nil {
 			return runtime.Permanent(err)
 		}
+		defer from.close()
 		run, err := w.AwaitPlan(ctx)
 		if err != nil {
 			return err
 		}
 		defer run.Store.Close()
+		if err := check(from, w, run, geo); err != nil {
+			return runtime.Permanent(err)
+		}
 		taps := w.Config.Target.Taps
 		width, costs := len(taps)*geo.HiddenSize, worker.TargetCosts(geo, taps[len(taps)-1]+1)
 		pool, err := w.OpenPool(ctx, w.Config.Target.Slots, run.MaxTokens()*width)
@@ -43,30 +46,11 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		}
 		defer pool.Close()
 		return w.Generations(ctx, func(ctx context.Context, gen uint32) error {
-			s := &session{w: w, run: run, pool: pool, model: m, dev: dev, width: width, costs: costs, gen: gen,
+			s := &session{w: w, run: run, pool: pool, from: from, dev: dev, width: width, costs: costs, gen: gen,
 				pub: broker.NewPublisher(w.Conn, broker.Pack), settle: worker.NewSettler()}
 			return s.serve(ctx)
 		})
 	})
-}
-
-// load uploads the layers up to the last tap and returns them with the target's shape.
-func load(dev kernels.Device, w *worker.Worker) (*model.Target, hf.Geometry, error) {
-	w.Status.Wait("the model to load")
-	t, err := hf.OpenTarget(w.Config.Target.Dir)
-	if err != nil {
-		return nil, hf.Geometry{}, err
-	}
-	defer t.Close()
-	taps := w.Config.Target.Taps
-	if err := hf.CheckTaps(taps, t.Layers); err != nil {
-		return nil, hf.Geometry{}, fmt.Errorf("target.taps of %s: %w", w.Config.Target.Dir, err)
-	}
-	m, err := model.LoadTarget(dev, t, taps[len(taps)-1]+1)
-	if err != nil {
-		return nil, hf.Geometry{}, fmt.Errorf("load target %s: %w", w.Config.Target.Dir, err)
-	}
-	return m, t.Geometry, nil
 }
 
 // session is the work of one generation.
@@ -74,7 +58,7 @@ type session struct {
 	w      *worker.Worker
 	run    *worker.RunPlan
 	pool   *worker.Pool
-	model  *model.Target
+	from   source
 	dev    kernels.Device
 	width  int // of a captured row
 	costs  *worker.Costs

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"penstock/kernels"
 	"penstock/schema"
 	"penstock/schema/hf"
+	"penstock/schema/safetensors"
 	"penstock/schema/store"
 	"penstock/stages/internal/backend"
+	"penstock/stages/internal/features"
 	"penstock/stages/internal/likeness"
 	"penstock/stages/internal/model"
 	"penstock/stages/internal/prepare"
@@ -25,6 +29,8 @@ func newPrepare(s streams) *cobra.Command {
 	var out string
 	var asJSON bool
 	var sample float64
+	var keep bool
+	var dtype string
 	cmd := &cobra.Command{
 		Use:   "prepare",
 		Short: "Tokenise the data into a store, with a report and a reject file",
@@ -46,6 +52,11 @@ func newPrepare(s streams) *cobra.Command {
 			r, err := prepare.Prepare(cmd.Context(), prepare.OptionsFor(cfg, out))
 			if err != nil {
 				return err
+			}
+			if keep {
+				if err := keepFeatures(cmd.Context(), cfg, r.Store, safetensors.DType(dtype)); err != nil {
+					return err
+				}
 			}
 			var like *likeness.Report
 			if sample > 0 {
@@ -71,6 +82,8 @@ func newPrepare(s streams) *cobra.Command {
 	}
 	f.Register(cmd.Flags())
 	cmd.Flags().StringVar(&out, "out", "", "`DIR` of stores (default: data.store, or "+sharedStores+"/)")
+	cmd.Flags().BoolVar(&keep, "features", false, "run the target too and keep what its taps say beside the store, for target.features")
+	cmd.Flags().StringVar(&dtype, "dtype", string(safetensors.BF16), "type of the features: BF16 or F32")
 	cmd.Flags().Float64Var(&sample, "sample", 0, "share of the documents on which to measure whether the target could have written them, such as 0.01")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -78,25 +91,52 @@ func newPrepare(s streams) *cobra.Command {
 
 // likenessOf measures a store's answers with the run's target on its device.
 func likenessOf(ctx context.Context, cfg schema.Config, path string, share float64) (r *likeness.Report, err error) {
+	err = withTarget(cfg, path, all, func(dev kernels.Device, _ *hf.Target, m *model.Target, s *store.Store) error {
+		got, err := likeness.Measure(ctx, dev, m, s, share)
+		r = &got
+		return err
+	})
+	return r, err
+}
+
+// keepFeatures writes what the taps say of a store's documents into a folder beside it.
+func keepFeatures(ctx context.Context, cfg schema.Config, path string, dtype safetensors.DType) error {
+	taps := cfg.Target.Taps
+	return withTarget(cfg, path, taps[len(taps)-1]+1, func(dev kernels.Device, t *hf.Target, m *model.Target, s *store.Store) error {
+		if err := hf.CheckTaps(taps, t.Layers); err != nil {
+			return fmt.Errorf("target.taps: %w", err)
+		}
+		o := features.Options{Dir: strings.TrimSuffix(path, ".store") + ".features", Taps: taps, Hidden: t.HiddenSize, DType: dtype}
+		_, err := features.Write(ctx, dev, m, s, o)
+		return err
+	})
+}
+
+const all = 0 // layers: the whole target
+
+// withTarget opens a store, and so many layers of the run's target on its device.
+func withTarget(cfg schema.Config, path string, layers int, do func(kernels.Device, *hf.Target, *model.Target, *store.Store) error) (err error) {
 	dev, err := backend.Open(cfg.Device)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
 	t, err := hf.OpenTarget(cfg.Target.Dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer t.Close()
-	m, err := model.LoadTarget(dev, t, t.Layers)
+	if layers == all || layers > t.Layers {
+		layers = t.Layers
+	}
+	m, err := model.LoadTarget(dev, t, layers)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s, err := store.Open(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer s.Close()
-	got, err := likeness.Measure(ctx, dev, m, s, share)
-	return &got, err
+	return do(dev, t, m, s)
 }
