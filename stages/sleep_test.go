@@ -24,29 +24,29 @@ import (
 	"penstock/stages/stagestest"
 )
 
-const (
-	speedUp = 30   // real seconds of the scenario to one of the run
-	within  = 0.05 // of an idle share
-)
+const within = 0.05 // of an idle share
 
 // The stages of a real run take a scenario's times instead of computing, scaled; the idle share of each stage must be
 // what the simulator says of the same plan. This holds the simulator against the product.
 func TestSimulatorAgreesWithTheStages(t *testing.T) {
 	for _, c := range []struct {
-		name                   string
-		targets, packers, rank int
+		name                    string
+		targets, packers, ranks int
+		window                  int     // batches
+		speed                   float64 // seconds of the scenario to one of the run
 	}{
-		{"drafters are the bottleneck", 2, 1, 1},
-		{"targets are the bottleneck", 1, 1, 1},
+		{"drafters are the bottleneck", 2, 1, 1, 8, 30},
+		{"targets are the bottleneck", 1, 1, 1, 8, 35},
+		{"two ranks", 3, 2, 2, 12, 15},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			config := stagestest.Config(t, 190, func(s *schema.Config) {
-				s.Target.Instances, s.Pack.Instances, s.Draft.Ranks = c.targets, c.packers, c.rank
+				s.Target.Instances, s.Pack.Instances, s.Draft.Ranks = c.targets, c.packers, c.ranks
 				s.Target.Slots, s.Pack.Slots = 3, 4
-				s.Window.Batches = 8
+				s.Window.Batches = c.window
 			})
-			s, docs := scaled(t, config)
+			s, docs := scaled(t, config, c.speed)
 			file := filepath.Join(t.TempDir(), "scaled.yaml")
 			text, err := yaml.Marshal(s)
 			if err != nil {
@@ -71,7 +71,7 @@ func TestSimulatorAgreesWithTheStages(t *testing.T) {
 }
 
 // scaled is the machine of seed-8gpu, faster and with the instances, windows and documents of a run.
-func scaled(t *testing.T, c schema.Config) (*scenario.Scenario, lengths) {
+func scaled(t *testing.T, c schema.Config, speed float64) (*scenario.Scenario, lengths) {
 	t.Helper()
 	s, err := scenario.Load(filepath.Join(stagestest.Root(), "deploy", "config", "sim", "seed-8gpu.yaml"))
 	if err != nil {
@@ -87,7 +87,7 @@ func scaled(t *testing.T, c schema.Config) (*scenario.Scenario, lengths) {
 	for _, n := range docs {
 		s.Work(&total, n)
 	}
-	return s.Times(total).Plain(1.0 / speedUp), docs
+	return s.Times(total).Plain(1 / speed), docs
 }
 
 type lengths []int

@@ -10,7 +10,7 @@ import (
 	"penstock/stages/internal/scenario"
 )
 
-// drawn makes a small machine, with whatever may break on it.
+// drawScenario makes a small machine, with whatever may break on it.
 func drawScenario(t *rapid.T) *scenario.Scenario {
 	n := func(what string, lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, what) }
 	cost := func(what string) scenario.Cost {
