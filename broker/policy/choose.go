@@ -29,9 +29,16 @@ func (o Order) Choose(heads []Head) {
 
 // First returns the place of the head that is to be tried first, or -1 if there is none. It takes one pass.
 func (o Order) First(heads []Head) int {
-	first := -1
-	for i := range heads {
-		if first < 0 || o.compare(&heads[i], &heads[first]) < 0 {
+	if len(heads) == 0 {
+		return -1
+	}
+	first := 0
+	for i := 1; i < len(heads); i++ {
+		h, best := &heads[i], &heads[first]
+		if !o.Deterministic && h.Window > best.Window { // most often
+			continue
+		}
+		if o.compare(h, best) < 0 {
 			first = i
 		}
 	}
