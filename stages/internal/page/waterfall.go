@@ -120,7 +120,7 @@ func (w *waterfalls) settle() {
 
 func whole(spans []telemetry.Entry) Trace {
 	slices.SortFunc(spans, func(a, b telemetry.Entry) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End), cmp.Compare(b.Serial, a.Serial)) // a queue before its waits
 	})
 	end := spans[0].End
 	for _, s := range spans {
