@@ -67,6 +67,7 @@ func TestInputs(t *testing.T) {
 		{"no weights", []string{"target.dir=" + copyModel(t, "model.safetensors")}, []string{"target: "}},
 		{"no template", []string{"target.dir=" + copyModel(t, "chat_template.jinja")}, []string{"chat template: "}},
 		{"empty and missing data", []string{"data.files=" + empty + ",/none"}, []string{"data: " + empty + " is empty", "data: read data file \"/none\""}},
+		{"no features", []string{"target.features=" + t.TempDir()}, []string{"target.features: open features"}},
 		{"too long", []string{"data.max_length=5000", "batch.tokens=5000"}, []string{"data.max_length: 5000 exceeds the target's 4096"}},
 		{"no drafter", []string{"draft.init=path:/none"}, []string{"draft.init: "}},
 		{"three at once", []string{"target.taps=9", "eval.prompts=/none", "data.files=" + demo + "models"}, []string{"target.taps", "data: folder \"" + demo + "models\" holds no data file", "eval.prompts"}},

@@ -9,6 +9,7 @@ import (
 	"penstock/schema"
 	"penstock/schema/hf"
 	"penstock/stages/internal/chat"
+	"penstock/stages/internal/features"
 	"penstock/stages/internal/prepare"
 	"penstock/stages/internal/tokenizer"
 )
@@ -39,6 +40,9 @@ func Inputs(cfg schema.Config) (Checks, *hf.Target) {
 		for _, path := range files {
 			checkFile(&c, "data", path)
 		}
+	}
+	if cfg.Target.Features != "" {
+		checkFeatures(&c, cfg, t)
 	}
 	if cfg.Eval.Prompts != "" {
 		checkFile(&c, "eval.prompts", cfg.Eval.Prompts)
@@ -106,6 +110,24 @@ func tryTemplate(dir string, tok *tokenizer.Tokenizer) error {
 		}
 	}
 	return fmt.Errorf("the template of %s marks nothing that the assistant says", dir)
+}
+
+// checkFeatures checks stored features against target and taps; whether they are of the run's data shows when it is prepared.
+func checkFeatures(c *Checks, cfg schema.Config, t *hf.Target) {
+	r, err := features.Open(cfg.Target.Features)
+	if err != nil {
+		c.bad("target.features", "%v", err)
+		return
+	}
+	defer r.Close()
+	if t != nil {
+		err = r.Check(r.Data, cfg.Target.Taps, t.HiddenSize)
+	}
+	if err != nil {
+		c.bad("target.features", "%s: %v", cfg.Target.Features, err)
+		return
+	}
+	c.good("target.features", "%s: %d documents", cfg.Target.Features, r.Documents)
 }
 
 func checkFile(c *Checks, name, path string) {
