@@ -56,7 +56,7 @@ func permissions(role string) *server.Permissions {
 		deny = []string{"ps.ledger.*.*.ctl"}
 	case RoleDraft:
 		pub = slices.Concat(look, worker, owns, takes("PS_TRAIN"), []string{roots, "ps.rel.*", "ps.ledger.>", "ps.board.progress", "ps.board.join.*"},
-			api("STREAM.UPDATE.PS_FWD", "STREAM.PURGE.PS_FWD", "STREAM.PURGE.PS_PACK", "STREAM.PURGE.PS_TRAIN", "STREAM.PURGE.PS_REL", "STREAM.PURGE.PS_BOARD"))
+			api("STREAM.UPDATE.PS_FWD", "STREAM.PURGE.PS_FWD", "STREAM.PURGE.PS_PACK", "STREAM.PURGE.PS_TRAIN", "STREAM.PURGE.PS_REL", "STREAM.PURGE.PS_BOARD", "CONSUMER.RESET.PS_TRAIN.*"))
 		for _, s := range []string{"PS_FWD", "PS_PACK", "PS_TRAIN"} {
 			pub = append(pub, api("CONSUMER.NAMES."+s, "CONSUMER.DELETE."+s+".*", "CONSUMER.CREATE."+s+".>")...)
 		}

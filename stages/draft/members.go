@@ -22,12 +22,12 @@ func (t *trainer) boundary(ctx context.Context) error {
 	}
 	members := t.w.Ledger.Lineage().Members
 	if members == nil { // the generation's first rank epoch: the others start at the same time, if they start
-		if err := t.wishes.await(ctx, t.w.Config.Draft.Ranks-1); err != nil {
+		if err := t.wishes.await(ctx, t.me, t.w.Config.Draft.Ranks-1); err != nil {
 			return err
 		}
 	}
 	var more []policy.Member
-	for _, m := range t.wishes.of(members) {
+	for _, m := range t.wishes.of(append(slices.Clone(members), t.me)) {
 		alive, err := t.w.Run.Alive(m.Rank)
 		if err != nil {
 			return err
@@ -93,11 +93,11 @@ func newWishes() *wishes {
 	return &wishes{ranks: map[string]policy.Member{}, came: make(chan struct{}, 1)}
 }
 
-// await waits a moment for n ranks.
-func (w *wishes) await(ctx context.Context, n int) error {
+// await waits a moment for n ranks beside one.
+func (w *wishes) await(ctx context.Context, me policy.Member, n int) error {
 	late := time.NewTimer(lookEvery)
 	defer late.Stop()
-	for len(w.of(nil)) < n {
+	for len(w.of([]policy.Member{me})) < n {
 		select {
 		case <-w.came:
 		case <-late.C:

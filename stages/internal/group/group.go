@@ -69,7 +69,8 @@ func Remove(ctx context.Context, ledger broker.Ledger, v View, gone func(policy.
 	return out, err
 }
 
-// With returns ms and more, those of ms whose rank is started again in more left out, in the order of the group.
+// With returns ms and more, each once, those of ms whose rank is started again in more left out, in the order of the
+// group.
 func With(ms []policy.Member, more ...policy.Member) []policy.Member {
 	out := slices.Clone(more)
 	for _, m := range ms {
@@ -78,7 +79,7 @@ func With(ms []policy.Member, more ...policy.Member) []policy.Member {
 		}
 	}
 	slices.SortFunc(out, func(a, b policy.Member) int { // draft-2 before draft-10
-		return cmp.Or(cmp.Compare(len(a.Rank), len(b.Rank)), cmp.Compare(a.Rank, b.Rank))
+		return cmp.Or(cmp.Compare(len(a.Rank), len(b.Rank)), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Incarnation, b.Incarnation))
 	})
-	return out
+	return slices.Compact(out)
 }
