@@ -17,5 +17,9 @@
 // order, so one message overtakes another freely; roots of one bucket come in the order in which they were stored. A
 // publish that does not arrive is one that has not happened yet, or never does because its sender dies.
 //
-// The list of steps names for each the code of the stages that does it, and a test compares the rules that both call.
+// The table counterparts, beside the test of it, names for each step the code of the stages that does it; the test
+// compares the rules that both ask.
+//
+// The default run exhausts some five million states over small systems; with -modeltest.long it takes larger ones and
+// walks further.
 package modeltest

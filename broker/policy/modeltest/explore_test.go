@@ -63,10 +63,15 @@ var systems = []System{
 	with("features are bad three times", mixed, func(s *System) { s.Faults.Bad = 3 }),
 	with("bad features, two ranks", twoOne, func(s *System) { s.Ranks, s.Faults.Bad, s.Faults.Doubles = 2, 2, 1 }),
 	with("bad features and a packer dies", twoOne, func(s *System) { s.Faults.Bad, s.Faults.Packer = 2, 1 }),
-	with("deterministic", mixed, func(s *System) { s.Deterministic = true }),
-	with("deterministic, few buffers", [][]int{{0, 1, 0, 0}}, func(s *System) { s.Deterministic, s.AtCeiling, s.Buffers, s.PackSlots = true, true, 2, 3 }),
+	with("deterministic", mixed, func(s *System) { s.Deterministic, s.InOrder = true, true }),
+	with("deterministic, a part for each batch", mixed, func(s *System) { s.Deterministic = true }),
+	with("deterministic, few buffers", [][]int{{0, 1, 0, 0}}, func(s *System) {
+		s.Deterministic, s.InOrder, s.AtCeiling, s.Buffers, s.PackSlots = true, true, true, 2, 3
+	}),
 	with("deterministic, a target and a packer die", twoTwo, func(s *System) { s.Deterministic, s.Faults.Target, s.Faults.Packer = true, 1, 1 }),
-	with("deterministic, one of two ranks dies", [][]int{{0, 0, 0}}, func(s *System) { s.Deterministic, s.Ordered, s.Lean, s.Ranks, s.Faults.Rank = true, true, true, 2, 1 }),
+	with("deterministic, one of two ranks dies", [][]int{{0, 0, 0}}, func(s *System) {
+		s.Deterministic, s.InOrder, s.Ordered, s.Lean, s.Ranks, s.Faults.Rank = true, true, true, true, 2, 1
+	}),
 	with("targets choose by the rule", mixed, func(s *System) { s.Targets, s.Ordered, s.AtCeiling = 2, true, true }),
 }
 

@@ -71,7 +71,7 @@ func (m *Model) acknowledge(s *State, _, i int) error {
 }
 
 // inProgress reports whether somebody alive marks a batch's root: the owner of a slot that it is in, or a rank that has
-// its features or its gradient.
+// its gradient.
 func (m *Model) inProgress(s *State, r root) bool {
 	for o := range m.pools {
 		for _, u := range m.slotsOf(s, o) {
@@ -85,8 +85,8 @@ func (m *Model) inProgress(s *State, r root) bool {
 			return true
 		}
 	}
-	for _, h := range s.hops {
-		if h.edge == trainEdge && h.state == hopCopied && h.batch == r.batch && h.gen == r.gen {
+	for _, h := range s.hops { // a copy that waits for its turn outlives its slot
+		if m.InOrder && h.edge == trainEdge && h.state == hopCopied && h.batch == r.batch && h.gen == r.gen {
 			return true
 		}
 	}

@@ -29,8 +29,7 @@ func (m *Model) trainArrivals(s *State, add func(a, b int)) {
 
 // opened reports whether a rank may look at a hop: its window is the one that the rank sums, or it is old.
 func (m *Model) opened(s *State, r int, h hop) bool {
-	b := m.seen(s, h.batch, h.gen)
-	return s.led.lineage.Opened(uint32(s.gen), b) && (m.stale(s, h.batch, h.gen) || uint8(b.Window) == s.ranks[r].window)
+	return m.unneeded(s, h) || m.batches[h.batch].window == s.led.window && s.led.window == s.ranks[r].window
 }
 
 // claimable lists the hops that a rank can claim or drop: those it holds, or, where receiving is no step, those queued.
@@ -58,7 +57,13 @@ const settlers = 2
 func (m *Model) ripe(s *State, r int, h hop) bool {
 	k, unsettled := &s.ranks[r], 0
 	for _, x := range s.hops {
-		if x.edge == trainEdge && int(x.holder) == r && x.state >= hopSettling {
+		if x.edge != trainEdge || int(x.holder) != r {
+			continue
+		}
+		if x.batch == h.batch && (x.state == hopReading || x.state == hopCopied) {
+			return false // another delivery of the batch is in work here
+		}
+		if x.state >= hopSettling {
 			unsettled++
 		}
 	}
@@ -87,20 +92,14 @@ func (m *Model) hasBuffer(s *State, r int, b uint8) bool {
 func (m *Model) claim(s *State, r, i int) error {
 	h := &s.hops[i]
 	h.holder = uint8(r)
-	for k, x := range s.hops { // a second delivery while the first is in work
-		if k != i && x.edge == trainEdge && int(x.holder) == r && x.batch == h.batch && (x.state == hopReading || x.state == hopCopied) {
-			return m.drop(s, i)
-		}
-	}
 	rk := s.ranks[r]
-	right, _ := s.led.lineage.Claimable(m.seen(s, h.batch, h.gen), owner(uint8(r), rk.inc))
-	if right == policy.Drop && m.without(CompareAndSet) && !m.stale(s, h.batch, h.gen) && rk.sum&bit(h.batch) == 0 {
-		right = policy.Take // it may not have read yet what another has written
-	}
-	if right == policy.Drop {
+	unread := m.without(CompareAndSet) && !m.stale(s, h.batch, h.gen) && rk.sum&bit(h.batch) == 0
+	if m.unneeded(s, *h) && !unread { // unread: what another rank has written
 		return m.drop(s, i)
 	}
-	if right == policy.Take && !m.without(ClaimBeforeWork) {
+	st := s.status(m, h.batch)
+	mine := st.State == policy.Claimed && st.Owner == owner(uint8(r), rk.inc)
+	if !mine && !m.without(ClaimBeforeWork) {
 		m.append(s, h.batch, h.gen, schema.Claim{Batch: m.named(h.batch, h.gen), Rank: rankName(uint8(r)), Incarnation: owner(uint8(r), rk.inc), RankEpoch: uint32(rk.epoch)})
 	}
 	h.claim, h.state = 1, hopReading
@@ -130,10 +129,10 @@ func (m *Model) reading(s *State, add func(a, b int)) {
 // copied keeps the copy if the packer's slot was in the same use throughout.
 func (m *Model) copied(s *State, r, i int) error {
 	h := &s.hops[i]
-	if h.ref.match == torn || m.Grain.Reads && m.without(RankChecksAfterCopy) && h.ref.match == stale {
+	if h.ref.match == torn || m.Grain.Reads && m.without(RankChecksAfterCopy) && h.ref.match == stale && h.claim == 1 {
 		return fmt.Errorf("rank %d takes batch %d from a slot that was overwritten while it read", r, h.batch)
 	}
-	if h.ref.match != fresh {
+	if h.ref.match != fresh && !(m.Grain.Reads && m.without(RankChecksAfterCopy) && h.ref.match == stale) {
 		m.giveBack(s, r, i)
 		return m.drop(s, i)
 	}
@@ -141,11 +140,11 @@ func (m *Model) copied(s *State, r, i int) error {
 	return nil
 }
 
-// addable lists what a rank has computed: in deterministic order, only the lowest index.
+// addable lists what a rank has computed: if it adds in order, only the lowest index.
 func (m *Model) addable(s *State, add func(a, b int)) {
 	lowest, ok := s.led.lineage.Lowest(s.led.lineage.Next, m.planned(s.led.window))
 	for i, h := range s.hops {
-		if h.edge == trainEdge && h.state == hopCopied && (!m.Deterministic || m.settledBatch(s, h.batch, h.gen) || ok && uint32(h.batch) == lowest) {
+		if h.edge == trainEdge && h.state == hopCopied && (!m.InOrder || m.settledBatch(s, h.batch, h.gen) || ok && uint32(h.batch) == lowest) {
 			add(int(h.holder), i)
 		}
 	}

@@ -25,7 +25,9 @@ var without = []struct {
 	{FreeOldGeneration, "nobody will release it", with("", twoOne, func(s *System) { s.Faults.Rank = 1 })},
 	{BumpBeforeWrite, "overwritten while it read", with("", twoOne, func(s *System) { s.Packers, s.Faults.LostMarks, s.Grain.Pack = 2, 1, true })},
 	{CheckAfterCopy, "overwritten while it read", with("", twoOne, func(s *System) { s.Packers, s.Faults.LostMarks, s.Grain.Pack = 2, 1, true })},
-	{RankChecksAfterCopy, "overwritten while it read", with("", [][]int{{0, 0}}, func(s *System) { s.Faults.LostMarks, s.Grain.Train, s.Grain.Reads = 1, true, true })},
+	{RankChecksAfterCopy, "overwritten while it read", with("", [][]int{{0, 0}}, func(s *System) {
+		s.Deterministic, s.InOrder, s.Ordered, s.Lean, s.Ranks, s.Faults.Rank, s.Grain.Reads = true, true, true, true, 2, 1, true
+	})},
 	{HopLimitCoversSlots, "nobody can do anything", with("", twoThird, func(s *System) { s.Grain.Train = true })},
 	{ParkUntilOpen, "never completes", with("", twoThird, func(s *System) { s.Grain.Train = true })},
 	{CompareAndSet, "sums of two members", with("", [][]int{{0, 1}}, func(s *System) { s.Ranks, s.Faults.LostMarks, s.Grain.Train = 2, 1, true })},
@@ -36,12 +38,16 @@ var without = []struct {
 	{AckAfterCommit, "nobody can do anything", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
 	{DropOldGenerations, "adds batch 0 twice", with("", oneOne, func(s *System) { s.Faults.Rank = 1 })},
 	{ConsumersPerGeneration, "nobody can do anything", with("", oneOne, func(s *System) { s.Faults.Rank = 1 })},
-	{ReserveLowest, "nobody can do anything", with("", [][]int{{0, 1, 0}}, func(s *System) { s.Deterministic = true })},
-	{FreeWhenMovedBack, "nobody can do anything", with("", [][]int{{0, 0, 0}}, func(s *System) { s.Deterministic, s.Ordered, s.Lean, s.Ranks, s.Faults.Rank = true, true, true, 2, 1 })},
-	{ReserveBuffer, "nobody can do anything", with("", [][]int{{0, 1, 0, 0}}, func(s *System) { s.Deterministic, s.AtCeiling, s.Buffers, s.PackSlots = true, true, 2, 3 })},
+	{ReserveLowest, "nobody can do anything", with("", [][]int{{0, 1, 0}}, func(s *System) { s.Deterministic, s.InOrder = true, true })},
+	{FreeWhenMovedBack, "nobody can do anything", with("", [][]int{{0, 0, 0}}, func(s *System) {
+		s.Deterministic, s.InOrder, s.Ordered, s.Lean, s.Ranks, s.Faults.Rank = true, true, true, true, 2, 1
+	})},
+	{ReserveBuffer, "nobody can do anything", with("", [][]int{{0, 1, 0, 0}}, func(s *System) {
+		s.Deterministic, s.InOrder, s.AtCeiling, s.Buffers, s.PackSlots = true, true, true, 2, 3
+	})},
 }
 
-// savings are rules that the other rules make unnecessary for correctness; what they save is time.
+// savings are rules that the other rules make unnecessary for correctness, there at least; what they save is time.
 var savings = []struct {
 	rule Rule
 	why  string
@@ -53,6 +59,12 @@ var savings = []struct {
 		with("", alone, func(s *System) { s.Ranks, s.Faults.LostMarks, s.Faults.Rank, s.Grain.Train = 2, 1, 1, true })},
 	{PurgeOldGeneration, "records of an older generation are dropped where they turn up; the purge saves pulling them",
 		with("", [][]int{{0}, {0}, {0}}, func(s *System) { s.Faults.Rank = 1 })},
+	{ReserveLowest, "with a part of the sum for each batch, none waits for the lowest index",
+		with("", [][]int{{0, 1, 0}, {0}}, func(s *System) { s.Deterministic = true })},
+	{FreeWhenMovedBack, "with a part of the sum for each batch, those behind the lowest index are added, and their slots come free",
+		with("", [][]int{{0, 0, 0}}, func(s *System) { s.Deterministic, s.Ordered, s.Ranks, s.Faults.Rank = true, true, 2, 1 })},
+	{ReserveBuffer, "with a part of the sum for each batch, no copy waits for another batch",
+		with("", [][]int{{0, 1, 0, 0}}, func(s *System) { s.Deterministic, s.AtCeiling, s.Buffers, s.PackSlots = true, true, 2, 3 })},
 }
 
 func TestWithoutARule(t *testing.T) {

@@ -19,6 +19,7 @@ type System struct {
 	Buffers              int // batches that a rank copies at once; 0 for no bound
 
 	Deterministic bool
+	InOrder       bool // a rank adds in plan order; otherwise each batch has a part of the sum of its own, or order means nothing
 	AtCeiling     bool // pull limits stand at their ceiling, not at their floor
 	Ordered       bool // targets follow the choosing rule with full sight; otherwise they take any bucket
 	Lean          bool // a queued hop whose slot its owner freed is dropped at once, not by whoever gets it

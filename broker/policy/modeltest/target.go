@@ -71,18 +71,20 @@ func (m *Model) admits(s *State, b uint8, free int, rule Rule) bool {
 // chosen is the root that a target asks for first by the choosing rule, -1 for none. Cost grows with the bucket.
 func (m *Model) chosen(s *State, free int) int {
 	var heads []policy.Head
+	var at []int
 	m.heads(s, func(i int) {
 		r := s.roots[i]
 		if m.wanted(s, r, free) {
 			b := m.batches[r.batch]
-			heads = append(heads, policy.Head{Bucket: string('a' + rune(i)), Window: uint32(b.window), Index: uint32(r.batch), Cost: float64(b.bucket)})
+			heads = append(heads, policy.Head{Window: uint32(b.window), Index: uint32(r.batch), Cost: float64(b.bucket)})
+			at = append(at, i)
 		}
 	})
-	if len(heads) == 0 {
+	first := policy.Order{Deterministic: m.Deterministic}.First(heads)
+	if first < 0 {
 		return -1
 	}
-	policy.Order{Deterministic: m.Deterministic}.Choose(heads)
-	return int([]rune(heads[0].Bucket)[0] - 'a')
+	return at[first]
 }
 
 // pull takes a slot for a root, acknowledges one that needs no work, or hands it back to come again later.

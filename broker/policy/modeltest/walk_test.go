@@ -41,7 +41,7 @@ func TestWalks(t *testing.T) {
 				Grain: Grain{true, true, false, true}, Faults: everything}
 		}},
 		{"deterministic", func(rng *rand.Rand) System {
-			return System{Plan: spread(8, 8, 5, rng), Lookahead: 1, Targets: 4, TargetSlots: 2, Packers: 2, PackSlots: 3, Ranks: 1, Deterministic: true, Buffers: 2,
+			return System{Plan: spread(8, 8, 5, rng), Lookahead: 1, Targets: 4, TargetSlots: 2, Packers: 2, PackSlots: 3, Ranks: 1, Deterministic: true, InOrder: true, Buffers: 2,
 				Grain: Grain{true, true, true, true}, Faults: everything}
 		}},
 		{"deterministic, three ranks", func(rng *rand.Rand) System {
