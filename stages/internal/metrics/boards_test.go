@@ -237,4 +237,3 @@ func TestGPUMetrics(t *testing.T) {
 		t.Errorf("a GPU that does not answer spoils the scrape: %v", err)
 	}
 }
-
