@@ -7,14 +7,19 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"penstock/broker"
+	"penstock/broker/policy"
 	"penstock/schema"
 	"penstock/schema/checkpoint"
+	ranks "penstock/stages/internal/group"
 	"penstock/stages/stagestest"
 )
 
@@ -28,7 +33,7 @@ type group struct {
 func (g *group) watch(p *stagestest.Pipeline) func(context.Context) error {
 	g.added = map[string]int{}
 	return func(ctx context.Context) error {
-		conn, err := p.Dial(ctx, "watch")
+		conn, err := p.Dial(ctx, broker.RoleObserver)
 		if err != nil {
 			return err
 		}
@@ -260,5 +265,67 @@ func TestADeadRankCostsItsPartOfTheWindow(t *testing.T) {
 			whole(t, p)
 			t.Logf("batches by rank %v, %d rank epochs", g.added, len(g.epochs))
 		})
+	}
+}
+
+func TestRanksNoticeADeathThemselves(t *testing.T) {
+	config := stagestest.Config(t, 120, func(c *schema.Config) { small(c); c.Draft.Ranks = 3; c.Broker.AckWait = "60s" })
+	p := slain(t, config, "2", "ps.ledger.1.", 20)
+	p.Unattended = true
+	var g group
+	began := time.Now()
+	if err := p.Run(t.Context(), g.watch(p)); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 50*time.Second {
+		t.Errorf("took %s: work was left to AckWait", took)
+	}
+	whole(t, p)
+	if last := g.epochs[len(g.epochs)-1].Members; !slices.Equal(last, []string{"draft-1", "draft-3"}) {
+		t.Errorf("members at the end: %v", last)
+	}
+}
+
+func TestARankThatIsPutOutJoinsAgain(t *testing.T) {
+	config := stagestest.Config(t, 120, func(c *schema.Config) { small(c); c.Train.Epochs, c.Draft.Ranks = 3, 2; c.Broker.AckWait = "60s" })
+	p := stagestest.New(t, config)
+	var g group
+	watch := g.watch(p)
+	out := 0
+	putOut := func(ctx context.Context) error {
+		conn, err := p.Dial(ctx, broker.RoleUp)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		added := 0
+		return conn.Ledger().Follow(ctx, broker.LedgerAll, 0, func(e broker.Entry) error {
+			if r, ok := e.Record.(schema.Added); !ok || r.Rank != "draft-2" {
+				return nil
+			}
+			if added++; added != 9 && added != 18 { // wrongly: it lives
+				return nil
+			}
+			v, err := ranks.Read(ctx, conn.Ledger())
+			if err != nil {
+				return err
+			}
+			ms, err := ranks.Remove(ctx, conn.Ledger(), v, func(m policy.Member) bool { return m.Rank == "draft-2" })
+			out += len(ms)
+			return err
+		})
+	}
+	err := p.Run(t.Context(), func(ctx context.Context) error {
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() error { return watch(ctx) })
+		g.Go(func() error { return putOut(ctx) })
+		return g.Wait()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole(t, p)
+	if out != 2 || len(g.epochs) < 5 || g.most() != 2 {
+		t.Errorf("put out %d times, in %d rank epochs of at most %d members", out, len(g.epochs), g.most())
 	}
 }

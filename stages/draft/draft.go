@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"penstock/broker"
+	"penstock/broker/slots"
 	"penstock/kernels"
 	"penstock/stages/internal/runtime"
 	"penstock/stages/internal/worker"
@@ -33,8 +34,8 @@ func Run(ctx context.Context, env *runtime.Env) error {
 			return err
 		}
 		defer run.Store.Close()
-		for {
-			err := attend(ctx, w, run, dev)
+		for incarnation := w.Incarnation; ; incarnation = slots.Incarnation() { // of the rank: what it did before is void
+			err := attend(ctx, w, run, dev, incarnation)
 			var over worker.Superseded
 			if !errors.Is(err, errPutOut) && !errors.As(err, &over) {
 				return err
@@ -52,8 +53,8 @@ func Run(ctx context.Context, env *runtime.Env) error {
 var errPutOut = errors.New("the other ranks went on without this one")
 
 // attend becomes a member of the rank group and trains until the run is complete, or the group goes on without it.
-func attend(ctx context.Context, w *worker.Worker, run *worker.RunPlan, dev kernels.Device) error {
-	t, err := newTrainer(w, run, dev)
+func attend(ctx context.Context, w *worker.Worker, run *worker.RunPlan, dev kernels.Device, incarnation uint64) error {
+	t, err := newTrainer(w, run, dev, incarnation)
 	if err != nil {
 		return runtime.Permanent(err)
 	}

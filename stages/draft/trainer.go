@@ -63,7 +63,7 @@ type trainer struct {
 }
 
 // newTrainer allocates everything that training needs; weights come when it enters the group.
-func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device) (*trainer, error) {
+func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device, incarnation uint64) (*trainer, error) {
 	cfg := w.Config
 	target, err := hf.OpenTarget(cfg.Target.Dir)
 	if err != nil {
@@ -74,7 +74,7 @@ func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device) (*tra
 	if err != nil {
 		return nil, err
 	}
-	t := &trainer{w: w, run: run, dev: dev, me: policy.Member{Rank: w.Instance, Incarnation: w.Incarnation},
+	t := &trainer{w: w, run: run, dev: dev, me: policy.Member{Rank: w.Instance, Incarnation: incarnation},
 		wishes: newWishes(), sum: backend.Checksum(w.Device), width: len(shape.Taps) * target.HiddenSize, began: time.Now(),
 		loss:     model.Loss{Kind: model.LossKind(cfg.Train.Loss), Gamma: cfg.Train.Gamma, Alpha: cfg.Train.Alpha},
 		schedule: worker.Schedule(cfg, run.Plan.Windows()),
@@ -140,7 +140,7 @@ func (t *trainer) openGroup() error {
 			return err
 		}
 		t.group = t.shared
-		if err := t.w.KeepJournal(3 * cfg.Window.Batches); err != nil { // roots of the sum, and of those just committed
+		if err := t.w.KeepJournal(3*cfg.Window.Batches, t.me.Incarnation); err != nil { // roots of the sum, and of those just committed
 			return err
 		}
 	}

@@ -32,6 +32,9 @@ func (p *Pipeline) keep(ctx context.Context, stage string, n int, run func(conte
 		if !cut.Load() || ctx.Err() != nil {
 			return err
 		}
+		if p.Unattended {
+			return nil
+		}
 		if err := p.handBack(ctx, env); err != nil {
 			return err
 		}

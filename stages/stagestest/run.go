@@ -64,6 +64,8 @@ type Pipeline struct {
 	Config schema.Config
 	// Fault, if set, decides what becomes of the messages of an instance. One that is cut off is started again.
 	Fault func(instance string, op broker.Op, subject string) broker.Outcome
+	// Unattended leaves an instance that is cut off where it is, and its work to whoever notices.
+	Unattended bool
 	// Open, if set, opens the device of an instance.
 	Open func(instance, device string) (kernels.Device, error)
 

@@ -68,24 +68,21 @@ func (k *Keeper) Drop(ackSubject string) {
 	}
 }
 
-// KeepJournal keeps the roots that are held from now on, at most n, in the instance's journal until the process ends. A
-// journal that a former process left is replaced.
-func (w *Worker) KeepJournal(n int) error {
-	k := w.Keeper
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.list != nil {
-		return nil
-	}
-	journal, err := slots.CreateJournal(w.Run.Journal(w.Instance), w.Instance, w.Incarnation, n)
+// KeepJournal keeps the roots that are held from now on, at most n, in the instance's journal, under an incarnation, until
+// the process ends. A journal that is there is replaced; nothing is held that it names.
+func (w *Worker) KeepJournal(n int, incarnation uint64) error {
+	journal, err := slots.CreateJournal(w.Run.Journal(w.Instance), w.Instance, incarnation, n)
 	if err != nil {
 		return err
 	}
-	list, err := slots.New(slots.Config{Pool: w.Instance, Incarnation: w.Incarnation, Slots: n, Journal: journal})
+	list, err := slots.New(slots.Config{Pool: w.Instance, Incarnation: incarnation, Slots: n, Journal: journal})
 	if err != nil {
 		return errors.Join(err, journal.Close())
 	}
-	k.journal, k.list = journal, list
+	w.Keeper.close()
+	w.Keeper.mu.Lock()
+	defer w.Keeper.mu.Unlock()
+	w.Keeper.journal, w.Keeper.list = journal, list
 	return nil
 }
 
