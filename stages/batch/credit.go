@@ -47,8 +47,9 @@ func (b *builder) suffice(ctx context.Context) error {
 	return nil
 }
 
-// balance moves the pull limits while the run goes on, and keeps stock and credit of each bucket on the board.
-func (b *builder) balance(ctx context.Context, published []*atomic.Uint32) error {
+// balance moves the pull limits while the run goes on, and keeps stock and credit of each bucket on the board, a last
+// time when over closes.
+func (b *builder) balance(ctx context.Context, published []*atomic.Uint32, over <-chan struct{}) error {
 	buckets := b.plan.Buckets()
 	actuators := make([]policy.Actuator, len(buckets))
 	bounds := make([]policy.Limits, len(buckets))
@@ -57,7 +58,7 @@ func (b *builder) balance(ctx context.Context, published []*atomic.Uint32) error
 	}
 	tick := time.NewTicker(hintEvery)
 	defer tick.Stop()
-	for {
+	for last := false; ; {
 		credits := make([]broker.Credit, len(buckets))
 		for i, bucket := range buckets {
 			var err error
@@ -83,8 +84,13 @@ func (b *builder) balance(ctx context.Context, published []*atomic.Uint32) error
 				return quiet(ctx, err)
 			}
 		}
+		if last {
+			return nil
+		}
 		select {
 		case <-tick.C:
+		case <-over:
+			last = true
 		case <-ctx.Done():
 			return nil
 		}

@@ -83,7 +83,7 @@ func TestLimitsMove(t *testing.T) {
 	bl.w.Ledger.Apply(broker.Entry{Seq: 1, Record: schema.Gen{Gen: 1}})
 	run, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	go func() { done <- bl.balance(run, []*atomic.Uint32{new(atomic.Uint32), new(atomic.Uint32)}) }()
+	go func() { done <- bl.balance(run, []*atomic.Uint32{new(atomic.Uint32), new(atomic.Uint32)}, nil) }()
 	brokertest.WaitCredit(t, conn, 1, "b64", func(c broker.Credit) bool { return c.Limit == 2 })
 
 	fwd := broker.NewPublisher(conn, broker.Fwd)

@@ -30,14 +30,19 @@ func (b *builder) publish(ctx context.Context) error {
 		g.Go(func() error { return b.publishBucket(publishing, bucket.Name, n) })
 	}
 	balancing, stop := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- b.balance(balancing, published) }()
+	done, over := make(chan error, 1), make(chan struct{})
+	go func() { done <- b.balance(balancing, published, over) }()
 	err := g.Wait()
 	if err == nil {
 		err = b.w.Ledger.Wait(ctx, func(l *policy.Lineage) bool { return int(l.Next) >= b.plan.Windows() })
 	}
+	if err != nil {
+		stop()
+	}
+	close(over)
+	herr := <-done
 	stop()
-	if herr := <-done; err == nil {
+	if err == nil {
 		err = herr
 	}
 	return err
