@@ -8,6 +8,7 @@ import (
 
 var builderSteps = []step{
 	{"builder publishes the next root of bucket", false, (*Model).publishable, (*Model).publishRoot},
+	{"pull limits move", true, (*Model).movable, (*Model).moveLimits},
 	{"builder resumes", false, (*Model).builderBehind, (*Model).resume},
 }
 
@@ -83,5 +84,18 @@ func (m *Model) resume(s *State, _, _ int) error {
 			break
 		}
 	}
+	return nil
+}
+
+func (m *Model) movable(s *State, add func(a, b int)) {
+	if s.faults.Moves > 0 {
+		add(0, 0)
+	}
+}
+
+// moveLimits moves every pull limit to the other end of its range. A lower limit takes nothing back.
+func (m *Model) moveLimits(s *State, _, _ int) error {
+	s.faults.Moves--
+	s.other = !s.other
 	return nil
 }

@@ -36,6 +36,7 @@ var (
 var systems = []System{
 	with("three buckets", mixed, nil),
 	with("three buckets at their ceilings", mixed, func(s *System) { s.AtCeiling = true }),
+	with("pull limits move", mixed, func(s *System) { s.AtCeiling, s.Faults.Moves = true, 3 }),
 	with("two targets, two packers", mixed, func(s *System) { s.Targets, s.Packers = 2, 2 }),
 	with("every step apart", twoOne, func(s *System) { s.Grain = Grain{true, true, true, true} }),
 	with("the builder dies twice", mixed, func(s *System) { s.Faults.Builder = 2 }),

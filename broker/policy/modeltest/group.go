@@ -233,7 +233,11 @@ func (m *Model) joinable(s *State, add func(a, b int)) {
 // join starts a dead rank's successor with a survivor's weights.
 func (m *Model) join(s *State, r, _ int) error {
 	k := &s.ranks[r]
-	*k = rank{up: true, inc: k.inc + 1, window: s.led.window, weights: s.ranks[m.teacher(s)].weights}
+	inc := k.inc + 1
+	if m.without(MembersAreNew) {
+		inc = k.inc
+	}
+	*k = rank{up: true, inc: inc, window: s.led.window, weights: s.ranks[m.teacher(s)].weights}
 	m.form(s, s.led.members|1<<r)
 	k.epoch = s.led.epoch
 	return nil

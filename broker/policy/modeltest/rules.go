@@ -27,6 +27,7 @@ const (
 	ClaimBeforeWork             // a rank writes a claim before it works
 	GiveBackClaims              // a rank that gives work up gives its claim back
 	OutsidersAreVoid            // claims and additions by an incarnation outside the rank epoch do not count
+	MembersAreNew               // whoever joins the group does so as another incarnation
 	FirstControlWins            // commit and epoch exclude each other
 	StepAfterCommit             // a rank steps only when it has read the commit
 	AckAfterCommit              // roots are acknowledged only then
@@ -43,7 +44,7 @@ var ruleNames = [rules]string{
 	"None", "CreditFloor", "PublishWithinLookahead", "PublishInPlanOrder", "ResumeBehindTail", "ReserveTarget", "ReservePack",
 	"ReleaseNamesGeneration", "ReleaseNamesOwner", "ReleaseBeforeAck", "DropReleases", "FreeCommitted", "FreeOldGeneration",
 	"BumpBeforeWrite", "CheckAfterCopy", "RankChecksAfterCopy", "HopLimitCoversSlots", "ParkUntilOpen", "CompareAndSet",
-	"ClaimBeforeWork", "GiveBackClaims", "OutsidersAreVoid", "FirstControlWins", "StepAfterCommit", "AckAfterCommit", "DropOldGenerations",
+	"ClaimBeforeWork", "GiveBackClaims", "OutsidersAreVoid", "MembersAreNew", "FirstControlWins", "StepAfterCommit", "AckAfterCommit", "DropOldGenerations",
 	"PurgeOldGeneration", "ConsumersPerGeneration", "ReserveLowest", "FreeWhenMovedBack", "ReserveBuffer",
 }
 

@@ -33,6 +33,7 @@ var without = []struct {
 	{CompareAndSet, "sums of two members", with("", [][]int{{0, 1}}, func(s *System) { s.Ranks, s.Faults.LostMarks, s.Grain.Train = 2, 1, true })},
 	{GiveBackClaims, "nobody can do anything", with("", alone, func(s *System) { s.Ranks, s.Faults.Packer, s.Grain.Train = 2, 1, true })},
 	{OutsidersAreVoid, "commits batches", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
+	{MembersAreNew, "commits batches", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
 	{FirstControlWins, "made incomplete", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
 	{StepAfterCommit, "trained again", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
 	{AckAfterCommit, "nobody can do anything", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},

@@ -93,6 +93,7 @@ type State struct {
 	entered []uint8 // by owner: the generation it works in, 0 after its death
 	moved   uint8   // owners that have yet to see that the lowest index moved back
 
+	other   bool   // pull limits stand at their other end
 	builder uint8  // the generation that it publishes
 	sent    uint64 // roots that it need not publish any more
 
@@ -190,6 +191,13 @@ func compareHops(a, b hop) int {
 	return compareRefs(a.ref, b.ref)
 }
 
+func yes(set bool) uint8 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
 // encode appends everything that tells states apart.
 func (s *State) encode(b []byte) []byte {
 	f := s.faults
@@ -214,13 +222,10 @@ func (s *State) encode(b []byte) []byte {
 		b = append(b, u.state, u.batch, u.gen)
 	}
 	b = append(b, s.entered...)
+	b = append(b, f.Moves, yes(s.other))
 	for i := range s.ranks {
 		r := &s.ranks[i]
-		up := uint8(0)
-		if r.up {
-			up = 1
-		}
-		b = append(b, up, r.inc, r.epoch, r.window, r.phase)
+		b = append(b, yes(r.up), r.inc, r.epoch, r.window, r.phase)
 		b = binary.LittleEndian.AppendUint64(b, r.sum)
 		b = binary.LittleEndian.AppendUint64(b, r.total)
 		b = binary.LittleEndian.AppendUint64(b, r.weights)

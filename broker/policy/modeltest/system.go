@@ -44,6 +44,7 @@ type Faults struct {
 	LostMarks                     uint8 // messages delivered again although their holder lives
 	Doubles                       uint8 // hops and releases stored or delivered twice
 	Bad                           uint8 // features that fail the packer's test
+	Moves                         uint8 // times that all pull limits move between floor and ceiling
 }
 
 // batch is one planned batch.
@@ -127,12 +128,12 @@ func (m *Model) grain(edge uint8) bool {
 }
 
 // limit is a bucket's pull limit.
-func (m *Model) limit(bucket uint8) int {
+func (m *Model) limit(s *State, bucket uint8) int {
 	if m.without(CreditFloor) {
 		return 1
 	}
 	l := m.limits[bucket]
-	if m.AtCeiling {
+	if m.AtCeiling != s.other {
 		return l.Clamp(l.Ceiling)
 	}
 	return l.Clamp(0)

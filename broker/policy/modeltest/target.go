@@ -27,7 +27,7 @@ func (m *Model) heads(s *State, add func(i int)) {
 				}
 			}
 		}
-		if first >= 0 && out < m.limit(bucket) {
+		if first >= 0 && out < m.limit(s, bucket) {
 			add(first)
 		}
 	}
