@@ -122,7 +122,7 @@ func (t *trainer) settled(h worker.Hop) func(context.Context) error {
 		if err := t.w.Release(ctx, h.Record.SlotRef); err != nil {
 			return err
 		}
-		return t.park.Done(h)
+		return t.park.Done(ctx, h)
 	}
 }
 
