@@ -7,12 +7,14 @@ import (
 
 	"penstock/broker"
 	"penstock/broker/policy"
+	"penstock/schema"
 )
 
 // Follower keeps the lineage as the ledger tells it. It is safe for concurrent use.
 type Follower struct {
 	mu      sync.Mutex
 	lineage policy.Lineage
+	opener  string // run that opened the generation in force
 	seq     uint64 // up to which the stream has been read
 	changed chan struct{}
 }
@@ -42,9 +44,18 @@ func (f *Follower) Apply(e broker.Entry) {
 }
 
 func (f *Follower) apply(e broker.Entry) {
+	if g, ok := e.Record.(schema.Gen); ok && g.Gen > f.lineage.Gen {
+		f.opener = g.Run
+	}
 	f.lineage.Apply(e.Record, e.Seq)
 	close(f.changed)
 	f.changed = make(chan struct{})
+}
+
+// generation waits for a generation later than last that a run opened. An external broker also holds those of runs before.
+func (f *Follower) generation(ctx context.Context, run string, last uint32) (gen uint32, err error) {
+	err = f.Wait(ctx, func(l *policy.Lineage) bool { gen = l.Gen; return gen > last && f.opener == run })
+	return gen, err
 }
 
 // Reach waits until the stream has been read up to a sequence.

@@ -14,8 +14,7 @@ import (
 func (w *Worker) Generations(ctx context.Context, body func(ctx context.Context, gen uint32) error) error {
 	for last := uint32(0); ; {
 		w.Status.Wait("a generation to open: the draft stage does it")
-		var gen uint32
-		err := w.Ledger.Wait(ctx, func(l *policy.Lineage) bool { gen = l.Gen; return gen > last })
+		gen, err := w.Ledger.generation(ctx, w.Run.Name(), last)
 		if err != nil {
 			return err
 		}
