@@ -37,7 +37,7 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(bin)
 	build := exec.Command("go", "build", "-o", bin+"/", "./stages/cmd/...")
-	build.Dir = stagestest.Root()
+	build.Dir, build.Env = stagestest.Root(), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
 		return 1

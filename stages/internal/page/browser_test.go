@@ -26,7 +26,7 @@ func startRun(t *testing.T, ctx context.Context) (dir string, wait func()) {
 	t.Helper()
 	bin := t.TempDir()
 	build := exec.Command("go", "build", "-o", bin+"/", "./stages/cmd/...")
-	build.Dir = stagestest.Root()
+	build.Dir, build.Env = stagestest.Root(), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}

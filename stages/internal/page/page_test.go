@@ -127,6 +127,10 @@ func TestWaterfallsAreWholeAndTheSlowestFirst(t *testing.T) {
 		start := int64(1000 * i)
 		w.take(telemetry.Entry{Name: telemetry.Acknowledge, Batch: i, Start: start + 10, End: start + 20 + int64(i)})
 		w.take(telemetry.Entry{Name: telemetry.Build, Batch: i, Start: start, End: start + 1})
+		if w.settle(); len(w.done) != int(i) {
+			t.Fatalf("%d done before the commit of batch %d", len(w.done), i)
+		}
+		w.take(telemetry.Entry{Name: telemetry.Commit, Batch: i, Start: start + 5, End: start + 15})
 		w.take(telemetry.Entry{Name: telemetry.Step, Batch: i})
 	}
 	w.take(telemetry.Entry{Name: telemetry.Build, Batch: 99})
@@ -135,7 +139,7 @@ func TestWaterfallsAreWholeAndTheSlowestFirst(t *testing.T) {
 	if len(got) != shown || got[0].Batch != 9 || got[1].Batch != 8 {
 		t.Errorf("slowest are %+v", got)
 	}
-	if len(got[0].Spans) != 2 || got[0].Spans[0].Name != telemetry.Build || len(w.open) != 1 {
+	if len(got[0].Spans) != 3 || got[0].Spans[0].Name != telemetry.Build || len(w.open) != 1 {
 		t.Errorf("a trace is %+v; %d open", got[0].Spans, len(w.open))
 	}
 }

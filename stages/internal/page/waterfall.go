@@ -32,11 +32,11 @@ type waterfalls struct {
 	open  map[traceKey][]telemetry.Entry
 	order []traceKey // of open, oldest first
 	done  []Trace    // latest last
-	ended map[traceKey]bool
+	ended map[traceKey]int // how many of its two last spans, which may come in either order
 }
 
 func newWaterfalls() *waterfalls {
-	return &waterfalls{client: &http.Client{Timeout: askFor}, after: map[string]uint64{}, open: map[traceKey][]telemetry.Entry{}, ended: map[traceKey]bool{}}
+	return &waterfalls{client: &http.Client{Timeout: askFor}, after: map[string]uint64{}, open: map[traceKey][]telemetry.Entry{}, ended: map[traceKey]int{}}
 }
 
 // collect asks every process for its latest spans and returns those that failed. A process that is not there now is
@@ -91,8 +91,8 @@ func (w *waterfalls) take(s telemetry.Entry) {
 		w.order = append(w.order, k)
 	}
 	w.open[k] = append(w.open[k], s)
-	if s.Name == telemetry.Acknowledge {
-		w.ended[k] = true
+	if s.Name == telemetry.Acknowledge || s.Name == telemetry.Commit {
+		w.ended[k]++
 	}
 }
 
@@ -104,7 +104,7 @@ func (w *waterfalls) settle() {
 	var left []traceKey
 	for i, k := range w.order {
 		switch {
-		case w.ended[k]:
+		case w.ended[k] >= 2:
 			w.done = append(w.done, whole(w.open[k]))
 		case len(w.order)-i > openTraces:
 		default:
