@@ -30,8 +30,8 @@ type waterfalls struct {
 	mu    sync.Mutex
 	after map[string]uint64 // serial of the last span taken, by process
 	open  map[traceKey][]telemetry.Entry
-	order []traceKey // of open, oldest first
-	done  []Trace    // latest last
+	order []traceKey       // of open, oldest first
+	done  []Trace          // latest last
 	ended map[traceKey]int // how many of its two last spans, which may come in either order
 }
 
