@@ -3,6 +3,8 @@ package verify
 import (
 	"strings"
 	"testing"
+
+	"penstock/kernels"
 )
 
 // TestFamilies holds each target family to the golden folder of a small random model: grouped, single and ungrouped heads,
@@ -10,8 +12,7 @@ import (
 func TestFamilies(t *testing.T) {
 	for _, name := range []string{"qwen3", "qwen2", "llama3", "llama3-tied", "mistral"} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := verify(t, fast(t), Options{TargetDir: demo + "models/" + name + "-random", GoldenDir: demo + "golden/" + name + "-random"})
+			r := verify(t, &kernels.Ref{}, Options{TargetDir: demo + "models/" + name + "-random", GoldenDir: demo + "golden/" + name + "-random"})
 			if !r.OK || len(r.Checks) < 89 {
 				t.Errorf("ok %v, %d checks:\n%s", r.OK, len(r.Checks), r)
 			}
