@@ -20,6 +20,18 @@ func (c *Conn) AckRoot(ctx context.Context, ackSubject string) error {
 	return c.settle(ctx, OpAck, ackSubject, "+ACK")
 }
 
+// AckSoon is AckRoot that does not wait for the server's word. One that is lost has the message delivered again after
+// AckWait: right where whoever gets it then finds in the ledger, or in the generation of a slot, that nothing is left to do.
+func (c *Conn) AckSoon(ackSubject string) error {
+	if err := CheckAck(ackSubject); err != nil {
+		return err
+	}
+	if err := c.post(OpAck, ackSubject, []byte("+ACK")); err != nil && !isTransient(err) {
+		return fmt.Errorf("%s %s: %w", OpAck, ackSubject, err)
+	}
+	return nil
+}
+
 // NakRoot hands the message back: it is delivered again at once, or after delay if that is positive.
 func (c *Conn) NakRoot(ctx context.Context, ackSubject string, delay time.Duration) error {
 	body := "-NAK"

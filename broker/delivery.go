@@ -27,6 +27,9 @@ type Delivery[T schema.Record] struct {
 // Ack settles the record and returns when the server has confirmed. See [Conn.AckRoot].
 func (d *Delivery[T]) Ack(ctx context.Context) error { return d.c.AckRoot(ctx, d.AckSubject) }
 
+// AckSoon settles the record without waiting for the server. See [Conn.AckSoon].
+func (d *Delivery[T]) AckSoon() error { return d.c.AckSoon(d.AckSubject) }
+
 // NakDelay hands the record back, to be delivered again after delay. It holds its consumer's credit meanwhile.
 // With no delay it comes back at once: right for work that somebody else can do, wrong for "not yet".
 func (d *Delivery[T]) NakDelay(ctx context.Context, delay time.Duration) error {

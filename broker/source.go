@@ -14,13 +14,13 @@ import (
 // chose, so that it never holds the head of a bucket that it does not work on.
 type Puller[T schema.Record] struct{ p *pull }
 
-// Source waits for the records of one consumer. It asks for one at a time, and only while Next is called, so
+// Source waits for the records of one consumer. Of work it asks for one at a time, and only while Next is called, so
 // that a record goes to whoever is free.
 type Source[T schema.Record] struct{ p *pull }
 
 // Roots opens the roots of a bucket. A generation that is not open gives [ErrGone].
 func (c *Conn) Roots(ctx context.Context, gen uint32, bucket string) (*Puller[schema.Root], error) {
-	p, err := c.open(ctx, Fwd.Stream, fwdName(gen, bucket))
+	p, err := c.open(ctx, Fwd.Stream, fwdName(gen, bucket), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (c *Conn) Roots(ctx context.Context, gen uint32, bucket string) (*Puller[sc
 
 // Hops opens the hops of all buckets on [Pack] or [Train]. A generation that is not open gives [ErrGone].
 func (c *Conn) Hops(ctx context.Context, e Edge[schema.Hop], gen uint32) (*Source[schema.Hop], error) {
-	p, err := c.open(ctx, e.Stream, hopName(e, gen))
+	p, err := c.open(ctx, e.Stream, hopName(e, gen), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -49,15 +49,15 @@ func (c *Conn) Releases(ctx context.Context, pool string, ackWait time.Duration)
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.open(ctx, Rel.Stream, cfg.Durable)
+	p, err := c.open(ctx, Rel.Stream, cfg.Durable, relBatch)
 	if err != nil {
 		return nil, err
 	}
 	return &Source[schema.Release]{p}, nil
 }
 
-func (c *Conn) open(ctx context.Context, stream, consumer string) (*pull, error) {
-	p, err := newPull(c, stream, consumer, 1, true)
+func (c *Conn) open(ctx context.Context, stream, consumer string, batch int) (*pull, error) {
+	p, err := newPull(c, stream, consumer, batch, true)
 	if err != nil {
 		return nil, err
 	}

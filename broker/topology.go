@@ -88,9 +88,14 @@ func hopConsumer[T schema.Record](e Edge[T], gen uint32, ackWait time.Duration) 
 	return durable(hopName(e, gen), e.Subject("*"), -1, ackWait)
 }
 
+// relBatch is how many releases an owner asks for at once: nobody else wants them.
+const relBatch = 64
+
 // relConsumer hands a pool's releases to its owner. It outlives generations: it belongs to the pool.
 func relConsumer(pool string, ackWait time.Duration) jetstream.ConsumerConfig {
-	return durable("rel-"+pool, Rel.Subject(pool), -1, ackWait)
+	c := durable("rel-"+pool, Rel.Subject(pool), -1, ackWait)
+	c.MaxRequestBatch = relBatch
+	return c
 }
 
 func fwdName(gen uint32, bucket string) string { return fmt.Sprintf("fwd-%d-%s", gen, bucket) }

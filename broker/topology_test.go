@@ -59,8 +59,15 @@ func TestConsumers(t *testing.T) {
 	if hop.Durable != "pack-12" || hop.FilterSubject != "ps.pack.*" || hop.MaxAckPending != -1 {
 		t.Errorf("hops: %+v", hop)
 	}
-	for _, c := range []jetstream.ConsumerConfig{fwd, hop, relConsumer("t0", time.Second)} {
-		if c.AckPolicy != jetstream.AckExplicitPolicy || c.MaxDeliver != -1 || c.MaxRequestBatch != 1 || c.AckWait != time.Second {
+	rel := relConsumer("t0", time.Second)
+	if rel.Durable != "rel-t0" || rel.FilterSubject != "ps.rel.t0" || rel.MaxRequestBatch != relBatch {
+		t.Errorf("releases: %+v", rel)
+	}
+	if fwd.MaxRequestBatch != 1 || hop.MaxRequestBatch != 1 {
+		t.Errorf("work is to be asked for one at a time: %+v, %+v", fwd, hop)
+	}
+	for _, c := range []jetstream.ConsumerConfig{fwd, hop, rel} {
+		if c.AckPolicy != jetstream.AckExplicitPolicy || c.MaxDeliver != -1 || c.AckWait != time.Second {
 			t.Errorf("%s: %+v", c.Durable, c)
 		}
 	}

@@ -96,10 +96,10 @@ func (p *Park) Len() int {
 	return len(p.hops)
 }
 
-// Done acknowledges a hop that was taken, and ends its mark.
-func (p *Park) Done(ctx context.Context, h Hop) error {
+// Done acknowledges a hop that was taken, and ends its mark. One that comes back is void: its slot has been released.
+func (p *Park) Done(h Hop) error {
 	p.keeper.Drop(h.AckSubject)
-	return h.Ack(ctx)
+	return h.AckSoon()
 }
 
 // Leave ends the marks of everything parked: the generation is over, or the process ends.
