@@ -49,12 +49,21 @@ func (t *trainer) intake(ctx context.Context) error {
 // take returns a parked hop that can be worked on or settled now.
 func (t *trainer) take() (h worker.Hop, ok bool) {
 	room := t.shared == nil || t.flight.len() < depth
+	order := policy.Order{Deterministic: t.w.Config.Deterministic}
 	t.w.Ledger.View(func(l *policy.Lineage) {
-		h, ok = t.park.Take(func(r schema.Hop) bool {
+		h, ok = t.park.Choose(order, t.cost, func(r schema.Hop) bool {
 			return l.Gen >= t.gen && (l.Settled(r.Batch) || room && t.workable(l, r))
 		})
 	})
 	return h, ok
+}
+
+// cost is how long this rank is expected to take for a hop's batch.
+func (t *trainer) cost(r schema.Hop) float64 {
+	if !t.run.Has(r.Batch) {
+		return 0
+	}
+	return t.costs.Seconds(r.Bucket, t.run.Work(t.run.Plan.Batch(int(r.Index))))
 }
 
 // workable says whether this rank may work on a hop now: its window is open, no other rank has claimed it, and this one
@@ -122,7 +131,7 @@ func (t *trainer) settled(h worker.Hop) func(context.Context) error {
 		if err := t.w.Release(ctx, h.Record.SlotRef); err != nil {
 			return err
 		}
-		return t.park.Done(ctx, h)
+		return t.park.Done(h)
 	}
 }
 

@@ -55,6 +55,7 @@ type trainer struct {
 	settle    *worker.Settler
 	evaluator *evaluator
 	traces    *traces
+	costs     *worker.Costs
 	flight    flight
 	buffers   chan kernels.Tensor // free copies of features
 	ready     chan item           // claimed and copied
@@ -82,6 +83,7 @@ func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device, incar
 		park:     worker.NewPark(w.Keeper),
 		settle:   worker.NewSettler(),
 		traces:   newTraces(w),
+		costs:    worker.DraftCosts(shape),
 		buffers:  make(chan kernels.Tensor, intakes+scratches),
 		ready:    make(chan item, intakes),
 		scratch:  make(chan *model.Params, scratches),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"penstock/broker"
 	"penstock/broker/policy"
@@ -138,12 +139,13 @@ func (t *trainer) compute(ctx context.Context, o *window, it item) error {
 	t.w.Status.Handoff.Add(r.Sent)
 	t.w.Book.Enter(account.Compute)
 	defer t.w.Book.Enter(account.NoInput)
-	trained := t.traces.training(ctx, it.hop)
+	trained, began := t.traces.training(ctx, it.hop), time.Now()
 	err := t.gradient(&s)
 	trained(err)
 	if err != nil {
 		return fmt.Errorf("batch %d: %w", r.Index, err)
 	}
+	t.costs.Observe(r.Bucket, t.run.Work(t.run.Plan.Batch(int(r.Index))), time.Since(began))
 	o.waiting++
 	return t.settle.Do(ctx, func(ctx context.Context) error { return t.record(ctx, s) })
 }
