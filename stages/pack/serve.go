@@ -133,5 +133,5 @@ func (s *session) close(ctx context.Context, h worker.Hop) error {
 	if err := s.w.Release(ctx, h.Record.SlotRef); err != nil {
 		return err
 	}
-	return s.park.Done(ctx, h)
+	return s.park.Done(h)
 }
