@@ -39,7 +39,7 @@ func permissions(role string) *server.Permissions {
 	owns := takes("PS_REL") // a pool's releases
 	owns = append(owns, append(api("CONSUMER.CREATE.PS_REL.>"), "ps.board.pool.*")...)
 	roots := "$JS.ACK.PS_FWD.>" // a root is marked, handed back or acknowledged from anywhere
-	worker := append(append(reads("PS_LEDGER"), reads("PS_BOARD")...), "ps.board.stage.*")
+	worker := append(append(reads("PS_LEDGER"), reads("PS_BOARD")...), "ps.board.stage.*", "ps.board.note.*")
 	look := api("INFO", "STREAM.INFO.*", "CONSUMER.INFO.*.*")
 
 	var pub, deny, sub []string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -34,4 +35,14 @@ func (c *Conn) reset(ctx context.Context, stream, consumer string) error {
 		}
 		return err
 	})
+}
+
+// ResetRoots is ResetHops for the roots of a bucket.
+func (c *Conn) ResetRoots(ctx context.Context, gen uint32, bucket string) error {
+	return c.reset(ctx, Fwd.Stream, fwdName(gen, bucket))
+}
+
+// RootOf reports whether an acknowledge subject is that of a root of the bucket.
+func RootOf(ackSubject string, gen uint32, bucket string) bool {
+	return strings.HasPrefix(ackSubject, "$JS.ACK."+Fwd.Stream+"."+fwdName(gen, bucket)+".")
 }

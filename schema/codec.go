@@ -13,7 +13,7 @@ import (
 
 // kinds lists a value of every record type.
 var kinds = []Record{
-	Root{}, Hop{}, Release{}, Gen{}, Claim{}, Added{}, Suspect{}, Dead{}, Prepared{}, Commit{}, RankEpoch{}, Join{},
+	Root{}, Hop{}, Release{}, Gen{}, Claim{}, Added{}, Suspect{}, Dead{}, Prepared{}, Commit{}, RankEpoch{}, Join{}, Note{},
 	PlanInfo{}, PoolInfo{}, BucketState{}, StageState{}, Progress{}, Control{},
 }
 

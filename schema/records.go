@@ -207,6 +207,13 @@ type Control struct {
 	Want string `msgpack:"want"` // stop: drain, checkpoint and end
 }
 
+// Note is a warning on ps.board.note.<instance>, to be shown to whoever runs the run.
+type Note struct {
+	Instance string `msgpack:"instance"`
+	Text     string `msgpack:"text"`
+	At       int64  `msgpack:"at"` // Unix nanoseconds
+}
+
 func (Root) Kind() string        { return "root" }
 func (Hop) Kind() string         { return "hop" }
 func (Release) Kind() string     { return "release" }
@@ -224,4 +231,5 @@ func (PoolInfo) Kind() string    { return "pool" }
 func (BucketState) Kind() string { return "bucket" }
 func (StageState) Kind() string  { return "stage" }
 func (Progress) Kind() string    { return "progress" }
+func (Note) Kind() string        { return "note" }
 func (Control) Kind() string     { return "control" }

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -30,13 +32,14 @@ const (
 	frozen  = 1500 * time.Millisecond
 )
 
-// config is a run of about 40 steps whose weights do not depend on what happens to it.
+// config is a run of about two steps a disturbance whose weights do not depend on what happens to it.
 func config(t *testing.T) schema.Config {
 	return stagestest.Config(t, 400, func(c *schema.Config) {
 		c.Deterministic = true
 		c.Broker.AckWait = ackWait.String()
 		c.Save = schema.SaveConfig{Every: 5, Keep: 3}
-		c.Train.MaxSteps = 40
+		c.Train.MaxSteps = max(40, 2**kills)
+		c.Train.Epochs = 1 + c.Train.MaxSteps/40
 	})
 }
 
@@ -58,10 +61,19 @@ func TestKillAnything(t *testing.T) {
 	t.Logf("-chaos.seed %d", s)
 	r := newRun(t, bin, c)
 	m := &monkey{run: r, rand: rand.New(rand.NewPCG(s, 1)), done: map[string]int{}}
-	if err := m.until(ctx, *kills); err != nil {
+	watched, stop := context.WithCancel(ctx)
+	var commits []time.Time
+	watching := make(chan struct{})
+	go func() { defer close(watching); commits = r.commits(watched) }()
+	err := m.until(ctx, *kills)
+	defer stop()
+	if err != nil {
 		t.Fatalf("%v after %v\n%s\n%s", err, m.done, m.out, r.logs())
 	}
-	t.Logf("survived %v; last start: %s", m.done, lastLine(m.out.String()))
+	stop()
+	<-watching
+	p50, p99 := recovery(m.at, commits)
+	t.Logf("survived %v; from a disturbance to the next commit p50 %v, p99 %v; last start: %s", m.done, p50, p99, lastLine(m.out.String()))
 
 	for name, x := range map[string]*run{"undisturbed": calm, "disturbed": r} {
 		l := x.ledger()
@@ -81,6 +93,7 @@ type monkey struct {
 	cmd  *exec.Cmd
 	out  *bytes.Buffer
 	done map[string]int // what was done to whom
+	at   []time.Time    // when
 }
 
 // until disturbs n times, spread over the run, and returns when the run has ended well. It keeps going, with `up` started
@@ -122,6 +135,7 @@ func (m *monkey) until(ctx context.Context, n int) error {
 
 // disturb kills or freezes one process, and reports whether it was `up`.
 func (m *monkey) disturb() (up bool, err error) {
+	m.at = append(m.at, time.Now())
 	pids := m.living()
 	names := append(slices.Sorted(maps.Keys(pids)), "up")
 	name := names[m.rand.IntN(len(names))]
@@ -151,6 +165,40 @@ func (m *monkey) living() map[string]int {
 		}
 	}
 	return alive
+}
+
+// commits notes when windows commit, until ctx ends.
+func (r *run) commits(ctx context.Context) (at []time.Time) {
+	size := int64(0)
+	for {
+		grown := func() bool {
+			info, err := os.Stat(filepath.Join(r.dir, "metrics.jsonl"))
+			return err == nil && info.Size() > size
+		}
+		if until(ctx, grown) != nil {
+			return at
+		}
+		if info, err := os.Stat(filepath.Join(r.dir, "metrics.jsonl")); err == nil {
+			size = info.Size()
+			at = append(at, time.Now())
+		}
+	}
+}
+
+// recovery is how long it took from each disturbance to the next commit.
+func recovery(disturbed, commits []time.Time) (p50, p99 time.Duration) {
+	var took []time.Duration
+	for _, d := range disturbed {
+		i, _ := slices.BinarySearchFunc(commits, d, time.Time.Compare)
+		if i < len(commits) {
+			took = append(took, commits[i].Sub(d))
+		}
+	}
+	if len(took) == 0 {
+		return 0, 0
+	}
+	slices.Sort(took)
+	return took[len(took)/2].Round(time.Millisecond), took[len(took)*99/100].Round(time.Millisecond)
 }
 
 func lastLine(s string) string {

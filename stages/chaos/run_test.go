@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,16 +20,36 @@ import (
 	"penstock/stages/stagestest"
 )
 
-// bins builds the binaries once for all tests of the package.
+// built holds the binaries of all tests of the package.
+var built string
+
+func TestMain(m *testing.M) {
+	var err error
+	if built, err = os.MkdirTemp("", "penstock-chaos-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(built); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+var build = sync.OnceValues(func() ([]byte, error) {
+	cmd := exec.Command("go", "build", "-o", built+"/", "./stages/cmd/...")
+	cmd.Dir = stagestest.Root()
+	return cmd.CombinedOutput()
+})
+
+// bins returns the folder of the binaries.
 func bins(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	cmd := exec.Command("go", "build", "-o", dir+"/", "./stages/cmd/...")
-	cmd.Dir = stagestest.Root()
-	if out, err := cmd.CombinedOutput(); err != nil {
+	if out, err := build(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
-	return dir
+	return built
 }
 
 // run is one run directory and the processes on it.

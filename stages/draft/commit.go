@@ -189,8 +189,8 @@ func (t *trainer) occasions() error {
 			return err
 		}
 	}
-	if due(cfg.Save.Every) {
-		return t.save()
+	if due(cfg.Save.Every) || t.unsaved {
+		t.trySave()
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (t *trainer) finish(ctx context.Context) error {
 	t.w.Book.Enter(account.Step)
 	t.state.Totals.Seconds += time.Since(t.began).Seconds()
 	t.began = time.Now()
-	if err := t.save(); err != nil {
+	if err := t.saveAtLast(ctx); err != nil {
 		return err
 	}
 	dir := t.w.Run.Drafter()

@@ -3,6 +3,7 @@ package draft
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -153,10 +154,11 @@ func (r *reporter) write(m metric) error {
 	if err != nil {
 		return fmt.Errorf("metrics of window %d: %w", m.Window, err)
 	}
-	if _, err := r.file.Write(append(b, '\n')); err != nil {
-		return fmt.Errorf("write metrics: %w", err)
+	_, err = r.file.Write(append(b, '\n'))
+	if err = errors.Join(err, r.board.Add(time.Now(), int64(m.Window), m.scalars()...)); err != nil { // a full disk ends no training
+		r.w.Log.Warn("metrics cannot be written", "window", m.Window, "err", err)
 	}
-	return r.board.Add(time.Now(), int64(m.Window), m.scalars()...)
+	return nil
 }
 
 // scalars are the curves that TensorBoard draws.

@@ -39,6 +39,7 @@ type trainer struct {
 	loss     model.Loss
 	schedule model.Schedule
 	state    checkpoint.State
+	unsaved  bool // a checkpoint was due and could not be written
 	report   *reporter
 	began    time.Time
 

@@ -15,6 +15,8 @@ import (
 
 	"penstock/broker"
 	"penstock/schema"
+	"penstock/schema/checkpoint"
+	"penstock/schema/safetensors"
 	"penstock/stages/batch"
 	brokerstage "penstock/stages/broker"
 	"penstock/stages/draft"
@@ -70,7 +72,7 @@ func TestScripts(t *testing.T) {
 			return os.WriteFile(filepath.Join(env.WorkDir, "test.yaml"), []byte(config), 0o644)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"await": await, "awaiturl": awaitURL, "kill9": kill9,
+			"await": await, "awaiturl": awaitURL, "damage": damage, "kill9": kill9,
 		},
 	})
 }
@@ -94,6 +96,20 @@ func awaitURL(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Setenv("URL", url)
 		return url != ""
 	})
+}
+
+// damage flips a bit in the tensors of a run's newest checkpoint.
+func damage(ts *testscript.TestScript, neg bool, args []string) {
+	list, err := checkpoint.List(filepath.Join(ts.MkAbs(args[0]), "checkpoints"))
+	ts.Check(err)
+	if len(list) < 2 {
+		ts.Fatalf("%d checkpoints: none would be left to go back to", len(list))
+	}
+	path := filepath.Join(list[0].Dir, safetensors.SingleFile)
+	b, err := os.ReadFile(path)
+	ts.Check(err)
+	b[len(b)/2] ^= 1
+	ts.Check(os.WriteFile(path, b, 0o644))
 }
 
 // kill9 kills an instance of a run and waits until another process has its name.

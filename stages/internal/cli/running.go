@@ -49,6 +49,7 @@ type running struct {
 	conn *broker.Conn // nil before the broker is reached
 
 	vitals *vitals
+	began  time.Time
 
 	page       *page.Collector
 	pageServer *page.Server // nil before it serves
@@ -66,7 +67,7 @@ func newRunning(dir *rundir.Dir, cfg schema.Config, d *display) (*running, error
 	}
 	r := &running{
 		dir: dir, cfg: cfg, display: d, log: slog.New(slog.NewTextHandler(f, nil)), logFile: f,
-		view: monitor.NewTracker(), notes: make(chan string, 64),
+		view: monitor.NewTracker(), notes: make(chan string, 64), began: time.Now(),
 	}
 	wait, err := time.ParseDuration(cfg.Broker.AckWait)
 	if err != nil {
@@ -219,6 +220,11 @@ func (r *running) connect(ctx context.Context) error {
 func (r *running) onHint(h broker.Hint) error {
 	r.view.Apply(h.Record)
 	switch rec := h.Record.(type) {
+	case schema.Note:
+		if h.Stored.After(r.began) { // an earlier session's stays on the board
+			r.note(rec.Instance + ": " + rec.Text)
+			r.problem(rec.Instance, rec.Text)
+		}
 	case schema.StageState:
 		r.vitals.take(rec)
 	case schema.Progress:
@@ -252,6 +258,11 @@ func (r *running) onExit(e supervise.Exit) {
 	r.problem(e.Name, e.Status()+" after "+e.Uptime.Round(time.Millisecond).String())
 	if e.Name != "broker" {
 		r.handBack(context.Background(), e.Name)
+	}
+	if strings.HasPrefix(e.Name, "target-") {
+		ctx, cancel := context.WithTimeout(context.Background(), handBackWait)
+		defer cancel()
+		r.adopt(ctx)
 	}
 }
 

@@ -28,7 +28,10 @@ type Line struct {
 }
 
 // Writer appends lines to a ledger file. It belongs to the trainer, which holds the run directory's lock.
-type Writer struct{ f *os.File }
+type Writer struct {
+	f       *os.File
+	pending []byte // lines that could not be written yet, the first one perhaps in part
+}
 
 // Open opens path for appending, creating it if needed. A torn last line, left by a kill, is cut off.
 func Open(path string) (*Writer, error) {
@@ -39,16 +42,25 @@ func Open(path string) (*Writer, error) {
 	if err := cutTorn(f); err != nil {
 		return nil, errors.Join(fmt.Errorf("open ledger %q: %w", path, err), f.Close())
 	}
-	return &Writer{f}, nil
+	return &Writer{f: f}, nil
 }
 
-// Append writes one line. It is not durable before Sync.
+// Append writes one line, or keeps it until it can be written: a full disk ends nothing before Sync. It is not durable
+// before that.
 func (w *Writer) Append(l Line) error {
 	b, err := json.Marshal(l)
 	if err != nil {
 		return fmt.Errorf("ledger line of window %d: %w", l.Window, err)
 	}
-	if _, err := w.f.Write(append(b, '\n')); err != nil {
+	w.pending = append(append(w.pending, b...), '\n')
+	_ = w.flush() // Sync tries again, and tells
+	return nil
+}
+
+func (w *Writer) flush() error {
+	n, err := w.f.Write(w.pending)
+	w.pending = w.pending[n:]
+	if err != nil {
 		return fmt.Errorf("write ledger: %w", err)
 	}
 	return nil
@@ -56,6 +68,9 @@ func (w *Writer) Append(l Line) error {
 
 // Sync makes the lines durable; a checkpoint that covers them comes after.
 func (w *Writer) Sync() error {
+	if err := w.flush(); err != nil {
+		return err
+	}
 	if err := w.f.Sync(); err != nil {
 		return fmt.Errorf("sync ledger: %w", err)
 	}

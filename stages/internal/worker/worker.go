@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -68,8 +69,10 @@ func Run(ctx context.Context, env *runtime.Env, body func(context.Context, *Work
 	if err := conn.EnsureTopology(ctx); err != nil {
 		return runtime.Permanent(err)
 	}
+	tell, own := newNotes(env.Log), *env
+	own.Log = slog.New(tell) // the body's warnings; those of the connection itself stay in the log
 	w := &Worker{
-		Env: env, Observer: obs, Conn: conn, Ledger: NewFollower(), Book: account.New(account.Starting),
+		Env: &own, Observer: obs, Conn: conn, Ledger: NewFollower(), Book: account.New(account.Starting),
 		Incarnation: rand.Uint64(), AckWait: ackWait,
 	}
 	w.Keeper = newKeeper(conn.ProgressRoot, ackWait/4)
@@ -89,6 +92,7 @@ func Run(ctx context.Context, env *runtime.Env, body func(context.Context, *Work
 	g.Go(func() error { return quiet(ctx, w.Keeper.run(ctx)) })
 	g.Go(func() error { return quiet(ctx, w.Status.run(ctx)) })
 	g.Go(func() error { return quiet(ctx, w.watchControl(ctx)) })
+	g.Go(func() error { return quiet(ctx, tell.run(ctx, w)) })
 	g.Go(func() error {
 		defer w.fail(nil)
 		return body(ctx, w)

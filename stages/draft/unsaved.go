@@ -1,0 +1,40 @@
+package draft
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"penstock/stages/internal/runtime"
+)
+
+// trySave saves. If that fails, the run goes on from memory, and after each window it is tried again.
+func (t *trainer) trySave() {
+	err := t.save()
+	if err != nil {
+		t.w.Log.Warn("checkpoint cannot be written: the run goes on from memory and tries again", "window", t.state.Window, "err", err)
+	} else if t.unsaved {
+		t.w.Log.Warn("checkpoints can be written again", "window", t.state.Window)
+	}
+	t.unsaved = err != nil
+}
+
+// saveAtLast saves what is complete, for a while if need be. What cannot be saved then is lost with this process.
+func (t *trainer) saveAtLast(ctx context.Context) error {
+	retry := time.NewTicker(100 * time.Millisecond)
+	defer retry.Stop()
+	for end := time.Now().Add(t.w.AckWait); ; {
+		err := t.save()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(end) {
+			return runtime.Permanent(fmt.Errorf("the run is complete and cannot be saved: %w", err))
+		}
+		select {
+		case <-retry.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

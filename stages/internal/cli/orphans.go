@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"penstock/broker"
+	"penstock/broker/slots"
+)
+
+// A living process has a root in its journal a moment after it was delivered. One that is open and in no journal for as
+// many looks was on its way to a process that died.
+const (
+	orphanLooks = 4
+	orphanEvery = 15 * time.Millisecond
+)
+
+// adopt has the buckets delivered again of which more roots are open than the journals name: the death of a target has
+// caught one between delivery and journal. Of the others' roots a second delivery is void by the ledger.
+func (r *running) adopt(ctx context.Context) {
+	v := r.view.View(time.Now())
+	for _, b := range v.Buckets {
+		lost, err := r.orphaned(ctx, v.Gen, b.Name)
+		if err == nil && lost > 0 {
+			err = r.conn.ResetRoots(ctx, v.Gen, b.Name)
+			r.note(fmt.Sprintf("bucket %s is delivered again: %d open roots are in nobody's hands", b.Name, lost))
+		}
+		if err != nil {
+			r.log.Warn("look for roots in nobody's hands", "bucket", b.Name, "err", err)
+		}
+	}
+}
+
+// orphaned returns how many open roots of a bucket no journal names, 0 as soon as a look finds none.
+func (r *running) orphaned(ctx context.Context, gen uint32, bucket string) (lost int, err error) {
+	tick := time.NewTicker(orphanEvery)
+	defer tick.Stop()
+	for range orphanLooks {
+		credit, err := r.conn.Credit(ctx, gen, bucket)
+		if err != nil {
+			return 0, err
+		}
+		named, err := r.journaled(gen, bucket)
+		if err != nil {
+			return 0, err
+		}
+		if lost = credit.Open - named; lost <= 0 {
+			return 0, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+	return lost, nil
+}
+
+// journaled counts the roots of a bucket that the instances' journals name.
+func (r *running) journaled(gen uint32, bucket string) (int, error) {
+	paths, err := filepath.Glob(r.dir.Journal("*"))
+	if err != nil {
+		return 0, err
+	}
+	named := map[string]bool{}
+	for _, path := range paths {
+		j, err := slots.ReadJournal(path)
+		if err != nil {
+			continue // it is being replaced
+		}
+		for _, u := range j.Uses {
+			if broker.RootOf(u.Root, gen, bucket) {
+				named[u.Root] = true
+			}
+		}
+	}
+	return len(named), nil
+}
