@@ -134,12 +134,14 @@ type Join struct {
 
 // PlanInfo announces on ps.board.plan what the run trains on. Every stage derives the same plan from it.
 type PlanInfo struct {
-	Run     string   `msgpack:"run"`
-	Data    string   `msgpack:"data"`  // content hash of the store
-	Store   string   `msgpack:"store"` // path of the store on this host
-	Buckets []uint32 `msgpack:"buckets"`
-	Windows uint32   `msgpack:"windows"` // optimizer steps of the whole run
-	Batches uint32   `msgpack:"batches"`
+	Run      string   `msgpack:"run"`
+	Data     string   `msgpack:"data"`  // content hash of the store
+	Store    string   `msgpack:"store"` // path of the store on this host
+	Buckets  []uint32 `msgpack:"buckets"`
+	Windows  uint32   `msgpack:"windows"` // optimizer steps of the whole run
+	Batches  uint32   `msgpack:"batches"`
+	Rows     uint32   `msgpack:"rows"`     // read from the data files
+	Rejected uint32   `msgpack:"rejected"` // of them; the reject file beside the store says why
 }
 
 // PoolInfo announces on ps.board.pool.<pool> how to open a slab.

@@ -69,7 +69,9 @@ func announce(ctx context.Context, w *worker.Worker) (*worker.RunPlan, error) {
 	if err != nil {
 		return nil, runtime.Permanent(err)
 	}
-	return run, w.Conn.Board().Put(ctx, worker.KeyPlan, run.Info(w.Run.Name()))
+	info := run.Info(w.Run.Name())
+	info.Rows, info.Rejected = uint32(report.Rows), uint32(report.Rejected)
+	return run, w.Conn.Board().Put(ctx, worker.KeyPlan, info)
 }
 
 // builder publishes the roots of one generation.

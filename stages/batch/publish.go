@@ -86,10 +86,17 @@ func (b *builder) publishBucket(ctx context.Context, bucket string, published *a
 // With none stored, all that were published have been acknowledged, so their windows have committed.
 func (b *builder) resume(ctx context.Context, bucket string) (int, error) {
 	tail, ok, err := broker.Tail(ctx, b.w.Conn, broker.Fwd, bucket)
-	if err != nil || !ok || tail.Gen != b.gen {
+	if err != nil || !ok || tail.Gen != b.gen || !b.planned(tail) {
 		return 0, err
 	}
 	return int(tail.Index) + 1, nil
+}
+
+// planned reports whether a stored root is one of the plan's. Behind one that is not, publishing begins at the front:
+// what is stored already is known to the stream by its id.
+func (b *builder) planned(r schema.Root) bool {
+	p := b.plan.Batch(int(r.Index))
+	return len(p.Docs) > 0 && p.Window == int(r.Window) && p.Bucket == r.Bucket
 }
 
 // rootID names a root for the stream's memory of duplicates; a new generation publishes the same batch again.

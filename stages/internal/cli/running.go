@@ -235,6 +235,10 @@ func (r *running) onHint(h broker.Hint) error {
 		if more {
 			r.sup.Progress()
 		}
+	case schema.PlanInfo:
+		if rec.Rejected > 0 && rec.Run == r.dir.Name() {
+			r.note(fmt.Sprintf("%d of %d rows are rejected: see %s", rec.Rejected, rec.Rows, strings.TrimSuffix(rec.Store, ".store")+".rejects.jsonl"))
+		}
 	case schema.Control:
 		r.mu.Lock()
 		r.wanted = rec.Want
@@ -288,14 +292,11 @@ func (r *running) snapshot(ctx context.Context) monitor.View {
 	return v
 }
 
-// explain shows the last lines of a failed process's log and returns the error.
+// explain shows what a failed process said before its last line, which the error carries, and returns the error.
 func (r *running) explain(err error) error {
 	var f *supervise.Failure
-	if errors.As(err, &f) {
-		r.display.say("last lines of %s:", f.Log)
-		for _, line := range f.Tail {
-			r.display.say("  %s", line)
-		}
+	if errors.As(err, &f) && len(f.Tail) > 1 {
+		r.log.Error("failed", "instance", f.Name, "tail", f.Tail)
 	}
 	return err
 }

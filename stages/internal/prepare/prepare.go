@@ -71,7 +71,10 @@ func prepare(ctx context.Context, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	return r, r.describe(o)
+	if err := r.describe(o); err != nil {
+		return Report{}, err
+	}
+	return r, r.write(to.report)
 }
 
 func (o Options) check() error {

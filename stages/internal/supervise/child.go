@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -137,7 +138,22 @@ type Failure struct {
 func (f *Failure) Error() string {
 	last := ""
 	if n := len(f.Tail); n > 0 {
-		last = ": " + f.Tail[n-1]
+		last = ": " + spoken(f.Tail[n-1])
 	}
 	return fmt.Sprintf("%s failed (%s; %s; log %s)%s", f.Name, f.Status(), f.Reason, filepath.Base(f.Log), last)
+}
+
+// spoken is the error that a line of a stage's log carries, without the log's form; any other line is returned as it is.
+func spoken(line string) string {
+	_, value, ok := strings.Cut(line, " err=")
+	if !ok {
+		return line
+	}
+	if quoted, err := strconv.QuotedPrefix(value); err == nil {
+		if text, err := strconv.Unquote(quoted); err == nil {
+			return text
+		}
+	}
+	word, _, _ := strings.Cut(value, " ")
+	return word
 }

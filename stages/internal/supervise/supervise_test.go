@@ -294,3 +294,15 @@ func eventually(t *testing.T, ok func() bool) {
 		}
 	}
 }
+
+func TestFailureSpeaksWithoutTheLogsForm(t *testing.T) {
+	for line, want := range map[string]string{
+		`time=2026-01-02T03:04:05Z level=ERROR msg=failed instance=batch err="prepare data: \"x.jsonl\": no rows"`: `prepare data: "x.jsonl": no rows`,
+		`time=2026-01-02T03:04:05Z level=ERROR msg=failed instance=batch err=EOF`:                                  "EOF",
+		"panic: out of range": "panic: out of range",
+	} {
+		if got := spoken(line); got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}

@@ -97,7 +97,7 @@ func (p *Pool) takeReleases(ctx context.Context, src *broker.Source[schema.Relea
 			return p.fatal(ctx, err)
 		}
 		p.Release(d.Record.SlotRef)
-		if err := d.Ack(ctx); err != nil && !errors.Is(err, broker.ErrGone) {
+		if err := d.AckSoon(); err != nil {
 			return p.fatal(ctx, err)
 		}
 	}
