@@ -1,7 +1,10 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,6 +35,81 @@ func (r *run) handbacks() (at []time.Time) {
 		at = append(at, when)
 	}
 	return at
+}
+
+// TestDeadPackersHopsAreBackAtOnce kills the only packer while AckWait is far longer than the test: what it held comes back.
+func TestDeadPackersHopsAreBackAtOnce(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), *limit)
+	defer cancel()
+	r := newRun(t, bins(t), stagestest.Config(t, 120, func(c *schema.Config) { c.Broker.AckWait = "10m" }))
+	cmd, out := r.up(ctx)
+	for w := 2; w <= 10; w += 2 {
+		r.reach(ctx, w)
+		_ = syscall.Kill(r.pids()["pack-1"], syscall.SIGKILL) // it may be on its way up still
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("up: %v\n%s\n%s", err, out, r.logs())
+	}
+	if l := r.ledger(); l["missing"] != 0 || l["duplicates"] != 0 || l["documents"] != 120 {
+		t.Errorf("ledger: %v", l)
+	}
+}
+
+// TestSecretsStayInTheirFiles looks for the keys of a running run in arguments, environments and every other file.
+func TestSecretsStayInTheirFiles(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), *limit)
+	defer cancel()
+	r := newRun(t, bins(t), stagestest.Config(t, 60, nil))
+	cmd, out := r.up(ctx)
+	r.reach(ctx, 2)
+	keys, err := filepath.Glob(filepath.Join(r.dir, "keys", "*.nk"))
+	if err != nil || len(keys) == 0 {
+		t.Fatalf("keys %v, %v", keys, err)
+	}
+	var places []string
+	seen := t.TempDir()
+	for name, pid := range r.pids() {
+		for _, what := range []string{"cmdline", "environ"} {
+			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, what))
+			if err != nil || len(b) == 0 {
+				continue // it has ended
+			}
+			places = append(places, filepath.Join(seen, name+"."+what))
+			if err := os.WriteFile(places[len(places)-1], b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(places) < 8 {
+		t.Fatalf("only %v could be read", places)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("up: %v\n%s", err, out)
+	}
+	err = filepath.WalkDir(r.dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && filepath.Base(filepath.Dir(path)) != "keys" {
+			places = append(places, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		info, err := os.Stat(key)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v", key, info.Mode(), err)
+		}
+		seed, err := os.ReadFile(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, place := range places {
+			if b, err := os.ReadFile(place); err == nil && bytes.Contains(b, bytes.TrimSpace(seed)) {
+				t.Errorf("%s is in %s", filepath.Base(key), place)
+			}
+		}
+	}
 }
 
 // TestWorkOfADeadTargetIsBackAtOnce kills a target again and again while AckWait is far longer than the test, and measures how

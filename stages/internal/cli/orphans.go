@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"penstock/broker"
@@ -77,4 +78,19 @@ func (r *running) journaled(gen uint32, bucket string) (int, error) {
 		}
 	}
 	return len(named), nil
+}
+
+// redeliver has what a dead process had been sent, and had not put into its journal, sent again: a target's roots, a packer's
+// hops.
+func (r *running) redeliver(instance string) {
+	ctx, cancel := context.WithTimeout(context.Background(), handBackWait)
+	defer cancel()
+	switch {
+	case strings.HasPrefix(instance, "target-"):
+		r.adopt(ctx)
+	case strings.HasPrefix(instance, "pack-"):
+		if err := r.conn.ResetHops(ctx, broker.Pack); err != nil {
+			r.log.Warn("have hops delivered again", "instance", instance, "err", err)
+		}
+	}
 }

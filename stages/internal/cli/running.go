@@ -263,11 +263,7 @@ func (r *running) onExit(e supervise.Exit) {
 	if e.Name != "broker" {
 		r.handBack(context.Background(), e.Name)
 	}
-	if strings.HasPrefix(e.Name, "target-") {
-		ctx, cancel := context.WithTimeout(context.Background(), handBackWait)
-		defer cancel()
-		r.adopt(ctx)
-	}
+	r.redeliver(e.Name)
 }
 
 // note hands a line to the display; with a full queue it stays in the log alone.
