@@ -12,13 +12,14 @@ import (
 
 // State is where a run stands between two windows.
 type State struct {
-	Run    string `json:"run"`
-	Gen    uint32 `json:"gen"`
-	Window uint32 `json:"window"` // the next one to train
-	Step   uint64 `json:"step"`   // optimizer updates applied: windows less those skipped
-	Data   string `json:"data"`   // content hash of the store
-	Seed   uint64 `json:"seed"`   // with epoch and document the key of every random draw
-	Totals Totals `json:"totals"`
+	Run    string    `json:"run"`
+	Gen    uint32    `json:"gen"`
+	Window uint32    `json:"window"` // the next one to train
+	Step   uint64    `json:"step"`   // optimizer updates applied: windows less those skipped
+	Data   string    `json:"data"`   // content hash of the store
+	Seed   uint64    `json:"seed"`   // with epoch and document the key of every random draw
+	Totals Totals    `json:"totals"`
+	Losses []float64 `json:"losses,omitempty"` // of the last windows, for the mean that a run reports
 
 	Config  schema.Config    `json:"-"` // resolved; in config.yaml
 	Drafter hf.DrafterConfig `json:"-"` // in config.json

@@ -62,6 +62,11 @@ func attend(ctx context.Context, w *worker.Worker, run *worker.RunPlan, dev kern
 	if in, err := t.enter(ctx); err != nil || !in {
 		return err
 	}
+	if t.lead != nil && t.ended() {
+		if ok, err := t.stands(ctx); ok || err != nil {
+			return err
+		}
+	}
 	err = t.train(ctx)
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Cause(ctx))) {
 		if t.lead != nil {

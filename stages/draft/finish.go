@@ -2,7 +2,11 @@ package draft
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"penstock/schema"
@@ -20,7 +24,7 @@ func (t *trainer) save() error {
 	if err := t.lead.lines.Sync(); err != nil {
 		return err
 	}
-	t.state.Gen = t.gen
+	t.state.Gen, t.state.Losses = t.gen, t.report.losses()
 	_, err := checkpoint.Save(t.w.Run.Checkpoints(), t.state, checkpoint.Tensors{
 		Weights: t.drafter.Weights.Read, M: t.opt.M.Read, V: t.opt.V.Read,
 	}, t.w.Config.Save.Keep)
@@ -42,6 +46,20 @@ type summary struct {
 	Idle         map[string]float64 `json:"idle"` // share of an instance's time spent waiting
 	Ledger       lineage.Report     `json:"ledger"`
 	Drafter      string             `json:"drafter"`
+}
+
+// stands reports a run that had ended before as done, if its summary is there, and leaves everything as it was.
+func (t *trainer) stands(ctx context.Context) (bool, error) {
+	b, err := os.ReadFile(t.w.Run.Summary())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	var s summary
+	if err != nil || json.Unmarshal(b, &s) != nil || s.Windows != t.state.Window || s.Ledger.Missing > 0 {
+		return false, err
+	}
+	t.report.progress(t.state, func(p *schema.Progress) { p.Done, p.Loss, p.AcceptLength = true, s.Loss, s.AcceptLength })
+	return true, t.report.put(ctx)
 }
 
 // finish saves, exports the drafter, measures what was exported and writes the summary.
