@@ -53,7 +53,7 @@ func (t *trainer) take() (h worker.Hop, ok bool) {
 	order := policy.Order{Deterministic: t.w.Config.Deterministic}
 	t.w.Ledger.View(func(l *policy.Lineage) {
 		h, ok = t.park.Choose(order, t.cost, func(r schema.Hop) bool {
-			return l.Gen >= t.gen && !t.flight.has(r.Index) && (l.Settled(r.Batch) || room && t.workable(l, r))
+			return l.Gen >= t.gen && (l.Settled(r.Batch) && !t.flight.has(r.Index) || room && t.workable(l, r))
 		})
 	})
 	return h, ok
@@ -67,9 +67,10 @@ func (t *trainer) cost(r schema.Hop) float64 {
 	return t.costs.Seconds(r.Bucket, t.run.Work(t.run.Plan.Batch(int(r.Index))))
 }
 
-// workable says whether this rank may work on a hop now: its window is open, and no other rank has claimed it.
+// workable says whether this rank may work on a hop now: its window is open, no other rank has claimed it, and this one
+// is not at work on it already, from another delivery.
 func (t *trainer) workable(l *policy.Lineage, r schema.Hop) bool {
-	return r.Gen == t.gen && r.Window == l.Next && !l.Settled(r.Batch) && !l.Busy(r.Batch, t.me.Incarnation)
+	return r.Gen == t.gen && r.Window == l.Next && !l.Settled(r.Batch) && !l.Busy(r.Batch, t.me.Incarnation) && !t.flight.has(r.Index)
 }
 
 // admit claims a hop and hands its features to the device, or settles it without work.
