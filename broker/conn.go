@@ -77,7 +77,7 @@ func Dial(ctx context.Context, url, name string, opts Options) (*Conn, error) {
 			break
 		}
 		err = fmt.Errorf("connect to broker %s: %w", url, err)
-		if !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrTimeout) {
+		if !isAbsence(err) {
 			return nil, err
 		}
 		if err.Error() != last {

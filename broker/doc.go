@@ -58,5 +58,11 @@
 //
 // Every call takes a context and tries again, through lost connections and restarts of the server, until it succeeds,
 // its context ends or the answer is final. What is retried is reported once to Options.OnError. [ErrGone] is the one
-// error that a receiver must expect: its generation is over, or not open yet, and the ledger says which.
+// error that a receiver must expect: its generation is over, or not open yet, and the ledger says which. [ErrStore] ends
+// a reader of the ledger when the broker comes back with an empty or an older store: then a new generation has to open.
+//
+// # Who may do what
+//
+// The embedded server lets in the holders of its keys, one a role, and lets each do what its stage needs: see permissions.
+// It listens on loopback, or with a certificate. A refusal ends the call that it is about with [ErrDenied].
 package broker

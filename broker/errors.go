@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -64,6 +66,12 @@ func isFull(err error) bool {
 func isWrongLast(err error) bool {
 	code := apiCode(err)
 	return code == codeWrongLast || code == codeWrongLastUnnamed
+}
+
+// isAbsence says whether dialling failed because no server is there yet, or one went away meanwhile.
+func isAbsence(err error) bool {
+	var broken *net.OpError
+	return errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, io.EOF) || errors.As(err, &broken)
 }
 
 // isTransient says whether the same request may succeed once the server answers again.

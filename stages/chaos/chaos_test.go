@@ -32,13 +32,13 @@ const (
 	frozen  = 1500 * time.Millisecond
 )
 
-// config is a run of about two steps a disturbance whose weights do not depend on what happens to it.
+// config is a run of about four steps a disturbance whose weights do not depend on what happens to it.
 func config(t *testing.T) schema.Config {
 	return stagestest.Config(t, 400, func(c *schema.Config) {
 		c.Deterministic = true
 		c.Broker.AckWait = ackWait.String()
 		c.Save = schema.SaveConfig{Every: 5, Keep: 3}
-		c.Train.MaxSteps = max(40, 2**kills)
+		c.Train.MaxSteps = max(60, 4**kills)
 		c.Train.Epochs = 1 + c.Train.MaxSteps/40
 	})
 }
@@ -107,7 +107,7 @@ func (m *monkey) until(ctx context.Context, n int) error {
 		for !killed {
 			var next <-chan time.Time
 			if left > 0 {
-				next = time.After(time.Duration(50+m.rand.IntN(900)) * time.Millisecond)
+				next = time.After(time.Duration(50+m.rand.IntN(600)) * time.Millisecond)
 			}
 			select {
 			case err := <-ended:
