@@ -115,16 +115,19 @@ func (w *watcher) run(ctx context.Context, p *stagestest.Pipeline) error {
 			if len(m.Data) > schema.MaxRecord {
 				return fmt.Errorf("%d bytes on %s", len(m.Data), m.Subject)
 			}
-			rec, err := schema.DecodeAny(m.Data)
-			if err != nil {
+			if _, err := schema.DecodeAny(m.Data); err != nil {
 				return fmt.Errorf("on %s: %w", m.Subject, err)
 			}
-			if plan, ok := rec.(schema.PlanInfo); ok {
+		case <-look.C:
+			hint, ok, err := conn.Board().Get(ctx, worker.KeyPlan)
+			if err != nil && ctx.Err() == nil {
+				return err
+			}
+			if plan, is := hint.Record.(schema.PlanInfo); ok && is && buckets == nil {
 				for _, edge := range plan.Buckets {
 					buckets = append(buckets, fmt.Sprintf("b%d", edge))
 				}
 			}
-		case <-look.C:
 			for _, b := range buckets {
 				c, err := conn.Credit(ctx, 1, b)
 				if errors.Is(err, broker.ErrGone) || ctx.Err() != nil {

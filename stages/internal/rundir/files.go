@@ -93,16 +93,6 @@ func (d *Dir) PIDs() (map[string]int, error) {
 	return pids, nil
 }
 
-// Begun reports whether the run has opened a generation, or ended: from then on its configuration stands.
-func (d *Dir) Begun() (bool, error) {
-	gen, err := d.Generation()
-	if err != nil || gen > 0 {
-		return gen > 0, err
-	}
-	summary, err := readIfThere(d.Summary())
-	return summary != nil, err
-}
-
 // WriteGeneration keeps the generation that is about to open. It is on disk when WriteGeneration returns.
 func (d *Dir) WriteGeneration(gen uint32) error {
 	return WriteFile(d.GenerationFile(), []byte(strconv.FormatUint(uint64(gen), 10)+"\n"))

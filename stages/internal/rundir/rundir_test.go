@@ -202,24 +202,3 @@ func TestMetricsAddresses(t *testing.T) {
 		t.Errorf("addresses are %v, %v", got, err)
 	}
 }
-
-func TestBegun(t *testing.T) {
-	for name, begin := range map[string]func(*Dir) error{
-		"generation": func(d *Dir) error { return d.WriteGeneration(1) },
-		"summary":    func(d *Dir) error { return WriteJSON(d.Summary(), 1) },
-	} {
-		d, err := Make(filepath.Join(t.TempDir(), name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if begun, err := d.Begun(); begun || err != nil {
-			t.Errorf("%s: a new run has begun: %v", name, err)
-		}
-		if err := begin(d); err != nil {
-			t.Fatal(err)
-		}
-		if begun, err := d.Begun(); !begun || err != nil {
-			t.Errorf("%s: it has not begun: %v", name, err)
-		}
-	}
-}

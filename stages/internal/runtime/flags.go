@@ -126,25 +126,10 @@ func (f *Flags) Resolve(dir *rundir.Dir) (schema.Config, error) {
 		return cfg, err
 	}
 	if diff := schema.Diff(old, cfg); len(diff) > 0 {
-		if begun, err := dir.Begun(); err != nil || !begun {
-			return f.replace(dir, cfg, err)
-		}
 		return cfg, fmt.Errorf("run %s was started with another configuration, and these change its result: %s: start a new run, or leave them as they were",
 			dir.Path(), strings.Join(diff, "; "))
 	}
 	return cfg, nil
-}
-
-// replace gives a run that has trained nothing yet another configuration: its first one was a mistake.
-func (f *Flags) replace(dir *rundir.Dir, cfg schema.Config, err error) (schema.Config, error) {
-	if err != nil {
-		return cfg, err
-	}
-	b, err := cfg.YAML()
-	if err != nil {
-		return cfg, err
-	}
-	return cfg, rundir.WriteFile(dir.ConfigFile(), b)
 }
 
 // stageDir returns the run directory of a stage that was started by itself: the named one, created if a configuration
