@@ -44,15 +44,17 @@ func (s *session) pullAndForward(ctx context.Context) error {
 			}
 			continue
 		}
-		changed := s.w.Ledger.Changed()
 		d, err := heads.pull(ctx, next, s.mayTake(idle == maxIdle))
 		if errors.Is(err, broker.ErrEmpty) {
 			s.w.Book.Enter(account.NoInput)
 			noSlot = time.Time{}
-			if err := worker.WaitEither(ctx, changed, idle); err != nil {
+			moved, err := s.w.Ledger.WaitFront(ctx, gen, next, idle) // roots come, and credit, when a window has committed
+			if err != nil {
 				return err
 			}
-			idle = min(2*idle, maxIdle)
+			if idle = min(2*idle, maxIdle); moved {
+				idle = minIdle
+			}
 			continue
 		}
 		if err != nil {

@@ -2,8 +2,10 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"penstock/broker"
 	"penstock/broker/policy"
@@ -90,6 +92,20 @@ func (f *Follower) Front() (gen, next uint32) {
 	defer f.mu.Unlock()
 	return f.lineage.Gen, f.lineage.Next
 }
+
+// WaitFront returns when the front is no longer gen and next, or after d, and whether the front moved.
+func (f *Follower) WaitFront(ctx context.Context, gen, next uint32, d time.Duration) (moved bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, d, errLate)
+	defer cancel()
+	err = f.Wait(ctx, func(l *policy.Lineage) bool { return l.Gen != gen || l.Next != next })
+	if errors.Is(err, errLate) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// errLate ends a wait whose time is up.
+var errLate = errors.New("time is up")
 
 // Wait returns once cond holds. It is checked after each entry, under the follower's lock.
 func (f *Follower) Wait(ctx context.Context, cond func(l *policy.Lineage) bool) error {
