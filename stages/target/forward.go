@@ -44,17 +44,15 @@ func (s *session) pullAndForward(ctx context.Context) error {
 			}
 			continue
 		}
+		changed := s.w.Ledger.Changed()
 		d, err := heads.pull(ctx, next, s.mayTake(idle == maxIdle))
 		if errors.Is(err, broker.ErrEmpty) {
 			s.w.Book.Enter(account.NoInput)
 			noSlot = time.Time{}
-			moved, err := s.w.Ledger.WaitFront(ctx, gen, next, idle) // roots come, and credit, when a window has committed
-			if err != nil {
+			if err := worker.WaitEither(ctx, changed, idle); err != nil {
 				return err
 			}
-			if idle = min(2*idle, maxIdle); moved {
-				idle = minIdle
-			}
+			idle = min(2*idle, maxIdle)
 			continue
 		}
 		if err != nil {
