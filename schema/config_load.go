@@ -40,11 +40,14 @@ type loader struct {
 	cfg    Config
 	source map[string]string // by dotted key: file:line or the --set
 	found  []problem
+	torn   bool // the file is no YAML document: what it was to say is not known
 }
 
 func parse(name string, text []byte, sets []string) *loader {
 	p := &loader{name: name, cfg: Default(), source: map[string]string{}}
-	p.file(text)
+	if p.file(text); p.torn {
+		return p
+	}
 	for _, s := range sets {
 		p.set(s)
 	}
@@ -69,6 +72,9 @@ func (p *loader) badValue(key, format string, args ...any) {
 
 // result returns the configuration if nothing is wrong with its form or its values.
 func (p *loader) result() (Config, error) {
+	if p.torn {
+		return Config{}, report(p.found)
+	}
 	unread := map[string]bool{}
 	for _, f := range p.found {
 		unread[f.key] = true
@@ -91,14 +97,32 @@ func (p *loader) file(text []byte) {
 	case errors.Is(err, io.EOF):
 		return // nothing but comments: all defaults
 	case err != nil:
-		p.bad(p.name, "", "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		p.tear(err)
 		return
 	}
-	if err := d.Decode(&next); !errors.Is(err, io.EOF) {
-		p.bad(p.name, "", "holds more than one YAML document")
+	switch err := d.Decode(&next); {
+	case errors.Is(err, io.EOF):
+	case err != nil:
+		p.tear(err)
+		return
+	default:
+		p.torn = true
+		p.bad(p.at(&next), "", "a second YAML document begins, want one")
 		return
 	}
 	p.node(doc.Content[0], reflect.ValueOf(&p.cfg).Elem(), "")
+}
+
+// tear notes what the YAML library says of a file that is no YAML, led by file and line if it names one.
+func (p *loader) tear(err error) {
+	p.torn = true
+	place, text := p.name, strings.TrimPrefix(err.Error(), "yaml: ")
+	if rest, ok := strings.CutPrefix(text, "line "); ok {
+		if line, what, ok := strings.Cut(rest, ": "); ok {
+			place, text = place+":"+line, what
+		}
+	}
+	p.bad(place, "", "this is no YAML: %s", text)
 }
 
 // set applies one key=value. A list may be written with or without brackets.

@@ -143,8 +143,7 @@ func TestLoadProblems(t *testing.T) {
 		{"twice and null", "seed: 1\nseed: 2\ntrain:\n  lr:\n", nil, []string{
 			"run.yaml:2: seed: stands twice", "run.yaml:4: train.lr: want a number, found nothing"}},
 		{"dotted", "train.lr: 3\n", nil, []string{`run.yaml:1: unknown key "train.lr"`}},
-		{"syntax", "train:\n  lr: [\n", nil, []string{"run.yaml: line"}},
-		{"documents", "seed: 1\n---\nseed: 2\n", nil, []string{"more than one YAML document"}},
+		{"documents", "seed: 1\n---\nseed: 2\n", nil, []string{"run.yaml:2: a second YAML document"}},
 		{"ranges", string(good) + "train:\n  lr: 0\n  loss: mse\n  warmup: 2\nwindow:\n  batches: 257\nsave:\n  keep: 0\nbroker:\n  ack_wait: soon\n", nil, []string{
 			"run.yaml:14: train.lr: 0 is not above 0", `run.yaml:15: train.loss: "mse" is not one of dflash, dpace`, "run.yaml:16: train.warmup: 2 is not in 0..1",
 			"run.yaml:18: window.batches: 257 is not in 1..256", "run.yaml:20: save.keep: 0 is not in", `run.yaml:22: broker.ack_wait: "soon" is not a duration`}},
@@ -170,6 +169,23 @@ func TestLoadProblems(t *testing.T) {
 	}
 	if _, err := LoadConfig(filepath.Join(dir, "none.yaml"), nil); err == nil || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("no file: %v", err)
+	}
+}
+
+// TestTornFile: a file that is no YAML has one problem. What it does not say and what --set brings is not judged.
+func TestTornFile(t *testing.T) {
+	dir := t.TempDir()
+	for text, want := range map[string]string{
+		"train:\n  lr: [\n":               "run.yaml:2: this is no YAML: did not find expected node content",
+		"seed: 1\ntrain:\n\tlr: 1\n":      "run.yaml:3: this is no YAML: found character that cannot start",
+		"a: b: c\n":                       "run.yaml: this is no YAML: mapping values are not allowed",
+		"seed: 1\n---\ntrain:\n  lr: [\n": "run.yaml:4: this is no YAML: ",
+	} {
+		path := write(t, dir, text)
+		_, err := LoadConfig(path, []string{"train.lr=x", "target.dir=nowhere"})
+		if err == nil || !strings.HasPrefix(err.Error(), filepath.Join(dir, want)) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v\nwant %s", text, err, want)
+		}
 	}
 }
 
