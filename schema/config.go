@@ -18,8 +18,17 @@ type Config struct {
 	Broker BrokerConfig `yaml:"broker"`
 	Save   SaveConfig   `yaml:"save"`
 
-	Metrics ListenConfig `yaml:"metrics"` // each process answers Prometheus there
+	Metrics ListenConfig `yaml:"metrics"` // each process answers Prometheus there; `penstock up` gives its nth one the port + n - 1
 	Page    ListenConfig `yaml:"page"`    // `penstock up` shows the run there
+}
+
+// Processes is how many processes `penstock up` starts: the broker, unless an external one is named, and every stage.
+func (c *Config) Processes() int {
+	n := 1 + c.Target.Instances + c.Pack.Instances + c.Draft.Ranks
+	if c.Broker.URL == "" {
+		n++
+	}
+	return n
 }
 
 // TargetConfig is the frozen model and its instances.

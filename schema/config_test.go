@@ -211,6 +211,7 @@ func TestValidate(t *testing.T) {
 		"draft.init=path:": false, "draft.init=zero": false, "draft.ranks=0": false, "draft.ranks=8": true, "draft.ranks=65": false, "draft.ranks=9": false,
 		"eval.prompts=": false, "eval.limit=0": false, "broker.url=localhost": false, "broker.url=nats://h:4222": true, "broker.port=70000": false,
 		"broker.ack_wait=5ms": false, "broker.sync=never": false, "broker.host=": false, "save.every=-1": false,
+		"metrics.port=65531": true, "metrics.port=65532": false, "metrics.port=-1": false, "page.host=": false,
 	} {
 		_, err := LoadConfig(path, []string{set})
 		if key, _, _ := strings.Cut(set, "="); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), key+": ") && !strings.Contains(err.Error(), "max_length") {

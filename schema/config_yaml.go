@@ -99,7 +99,7 @@ var meaning = map[string]string{
 	"save.every":          "steps between checkpoints; 0: only at the end",
 	"save.keep":           "checkpoints kept",
 	"metrics.host":        "address at which each process answers Prometheus",
-	"metrics.port":        "0: any free port, written to metrics/ in the run directory",
+	"metrics.port":        "0: any free port, written to metrics/ in the run directory; up gives each process its own from here on",
 	"page.host":           "address at which up shows the run",
 	"page.port":           "0: any free port, written to page.url in the run directory",
 }

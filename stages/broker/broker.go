@@ -20,6 +20,9 @@ func Run(ctx context.Context, env *runtime.Env) error {
 	if b.URL != "" {
 		return runtime.Permanent(fmt.Errorf("the configuration names an external NATS server, %s: no broker is needed", b.URL))
 	}
+	if err := bindable(b.Host); err != nil {
+		return runtime.Permanent(err)
+	}
 	obs, err := observe.Open(ctx, env)
 	if err != nil {
 		return err
@@ -50,6 +53,15 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		return err
 	}
 	return errors.New("the NATS server has stopped by itself")
+}
+
+// bindable tries the host with any free port: a port in use may get free, an address that is not here stays away.
+func bindable(host string) error {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return fmt.Errorf("broker.host: %s cannot be bound: %w: name an address of this machine, such as 127.0.0.1", host, err)
+	}
+	return l.Close()
 }
 
 // formerPort is the port on which the run's clients expect a broker that was restarted, if it is still free; else 0.

@@ -14,7 +14,7 @@ import (
 )
 
 // fleet lists the processes of a run in the order of the flow. The broker is first, unless the configuration names an
-// external one.
+// external one. Where metrics.port is set, each process has a port of its own: that one, the next, and so on.
 func fleet(f runtime.Flags, dir *rundir.Dir, cfg schema.Config) ([]supervise.Process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -36,10 +36,11 @@ func fleet(f runtime.Flags, dir *rundir.Dir, cfg schema.Config) ([]supervise.Pro
 		}
 		for i := range s.n {
 			name := runtime.Instance(s.stage, i+1)
-			ps = append(ps, supervise.Process{
-				Name: name, Path: path, Log: dir.Log(name),
-				Args: append(f.Args(dir), "--instance", name),
-			})
+			args := append(f.Args(dir), "--instance", name)
+			if first := cfg.Metrics.Port; first != 0 {
+				args = append(args, "--set", fmt.Sprintf("metrics.port=%d", first+len(ps)))
+			}
+			ps = append(ps, supervise.Process{Name: name, Path: path, Log: dir.Log(name), Args: args})
 		}
 	}
 	return ps, nil

@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -108,6 +109,29 @@ func TestPortInUse(t *testing.T) {
 	}
 	if err := Machine(config(t), t.TempDir()).Err(); err != nil {
 		t.Fatalf("any free port: %v", err)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Machine(config(t, "metrics.port="+strconv.Itoa(n-2), "page.port="+port), t.TempDir()).Err() // the third process's, unless one of the first two is taken as well
+	for _, want := range []string{"page.port: 127.0.0.1:" + port + " is in use", "metrics.port: 127.0.0.1:"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("err = %v, want %s", err, want)
+		}
+	}
+}
+
+func TestAddressElsewhere(t *testing.T) {
+	cfg := config(t)
+	for group, host := range map[string]*string{"broker": &cfg.Broker.Host, "page": &cfg.Page.Host, "metrics": &cfg.Metrics.Host} {
+		former := *host
+		*host = "203.0.113.7" // of documentation
+		err := Machine(cfg, t.TempDir()).Err()
+		if err == nil || !strings.HasPrefix(err.Error(), group+".host: 203.0.113.7 cannot be bound: ") {
+			t.Errorf("err = %v", err)
+		}
+		*host = former
 	}
 }
 

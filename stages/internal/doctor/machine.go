@@ -3,12 +3,9 @@ package doctor
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -37,9 +34,7 @@ func Machine(cfg schema.Config, root string) Checks {
 	}
 	checkSpace(&c, root)
 	checkFiles(&c)
-	if cfg.Broker.URL == "" && cfg.Broker.Port != 0 {
-		checkPort(&c, cfg.Broker.Host, cfg.Broker.Port)
-	}
+	checkListen(&c, cfg)
 	return c
 }
 
@@ -104,18 +99,4 @@ func checkFiles(c *Checks) {
 		return
 	}
 	c.good("open files", "at most %d", lim.Max)
-}
-
-func checkPort(c *Checks, host string, port int) {
-	addr := net.JoinHostPort(host, strconv.Itoa(port))
-	l, err := net.Listen("tcp", addr)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		c.bad("broker.port", "%s is in use by another process: set another port, or 0 for any free one", addr)
-	case err != nil:
-		c.bad("broker.port", "%v", err)
-	default:
-		l.Close()
-		c.good("broker.port", "%s is free", addr)
-	}
 }

@@ -17,6 +17,11 @@ var ErrNone = errors.New("no run directory")
 
 // Create makes a new directory root/<time>-<name>.
 func Create(root, name string, now time.Time) (*Dir, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, fmt.Errorf("run directories %q: %w", root, err)
+	}
+	above := missing(root)
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, fmt.Errorf("create %q: %w", root, err)
 	}
@@ -33,17 +38,22 @@ func Create(root, name string, now time.Time) (*Dir, error) {
 		if err != nil {
 			return nil, fmt.Errorf("create run directory: %w", err)
 		}
-		return Make(path)
+		d := &Dir{path: path, made: &made{folders: append([]string{path}, above...)}}
+		return d, d.make()
 	}
 }
 
-// Make returns the directory at path, creating it and its folders where they are missing.
+// Make returns the directory at path, creating it and its folders where they are missing. A directory that holds anything
+// but what a run may have left there is somebody else's: ErrForeign.
 func Make(path string) (*Dir, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("run directory %q: %w", path, err)
 	}
 	d := &Dir{path: abs}
+	if d.made, err = look(abs); err != nil {
+		return nil, err
+	}
 	return d, d.make()
 }
 

@@ -34,6 +34,7 @@ import (
 // Dir is one run's directory. The zero value is not usable: see Create, Open and Newest.
 type Dir struct {
 	path string // absolute
+	made *made  // what was there before; nil where the directory was opened
 }
 
 // Path returns the directory's absolute path.
@@ -106,9 +107,11 @@ func (d *Dir) Observer() string { return d.join("observer") }
 // Sockets is the folder of the sockets that pass slab descriptors; only the owner may enter it.
 func (d *Dir) Sockets() string { return d.join("sock") }
 
+var folders = []string{"logs", "locks", "journal", "sock", "checkpoints", "metrics"}
+
 // make creates the directory and the folders in it that several processes write to.
 func (d *Dir) make() error {
-	for _, sub := range []string{"logs", "locks", "journal", "sock", "checkpoints", "metrics"} {
+	for _, sub := range folders {
 		mode := os.FileMode(0o755)
 		if sub == "sock" {
 			mode = 0o700
