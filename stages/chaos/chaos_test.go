@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +22,7 @@ import (
 var (
 	kills = flag.Int("kills", 20, "processes to kill or freeze")
 	seed  = flag.Uint64("chaos.seed", 0, "0: by the clock")
-	limit = flag.Duration("chaos.limit", 10*time.Minute, "time for the whole run")
+	limit = flag.Duration("chaos.limit", 4*time.Minute, "time for one test; go test ends all of them after ten minutes")
 )
 
 // frozen is longer than AckWait, so that whatever a frozen process holds is given to others meanwhile.
@@ -31,6 +30,9 @@ const (
 	ackWait = time.Second
 	frozen  = 1500 * time.Millisecond
 )
+
+// Between two disturbances are leastPause and up to as much more as pauses.
+const leastPause, pauses = 50 * time.Millisecond, 600 * time.Millisecond
 
 // config is a run of about four steps a disturbance whose weights do not depend on what happens to it.
 func config(t *testing.T) schema.Config {
@@ -51,9 +53,7 @@ func TestKillAnything(t *testing.T) {
 	bin, c := bins(t), config(t)
 
 	calm := newRun(t, bin, c)
-	if cmd, out := calm.up(ctx); cmd.Wait() != nil {
-		t.Fatalf("undisturbed run: %s\n%s", out, calm.logs())
-	}
+	calm.up(ctx).well()
 	s := *seed
 	if s == 0 {
 		s = uint64(time.Now().UnixNano())
@@ -65,15 +65,14 @@ func TestKillAnything(t *testing.T) {
 	var commits []time.Time
 	watching := make(chan struct{})
 	go func() { defer close(watching); commits = r.commits(watched) }()
-	err := m.until(ctx, *kills)
-	defer stop()
-	if err != nil {
-		t.Fatalf("%v after %v\n%s\n%s", err, m.done, m.out, r.logs())
-	}
+	err := m.until(ctx, *kills, c.Train.MaxSteps)
 	stop()
 	<-watching
+	if err != nil {
+		t.Fatalf("%v after %v\n%s\n%s", err, m.done, m.said(), r.logs(12))
+	}
 	p50, p99 := recovery(m.at, commits)
-	t.Logf("survived %v; from a disturbance to the next commit p50 %v, p99 %v; last start: %s", m.done, p50, p99, lastLine(m.out.String()))
+	t.Logf("survived %v; from a disturbance to the next commit p50 %v, p99 %v; last start: %s", m.done, p50, p99, lastLine(m.said()))
 
 	for name, x := range map[string]*run{"undisturbed": calm, "disturbed": r} {
 		l := x.ledger()
@@ -90,77 +89,87 @@ func TestKillAnything(t *testing.T) {
 type monkey struct {
 	run  *run
 	rand *rand.Rand
-	cmd  *exec.Cmd
-	out  *bytes.Buffer
+	up   *up
 	done map[string]int // what was done to whom
 	at   []time.Time    // when
 }
 
-// until disturbs n times, spread over the run, and returns when the run has ended well. It keeps going, with `up` started
-// anew, whenever `up` was killed.
-func (m *monkey) until(ctx context.Context, n int) error {
-	for left := n; ; {
-		m.cmd, m.out = m.run.up(ctx)
-		ended := make(chan error, 1)
-		go func() { ended <- m.cmd.Wait() }()
-		killed := false
-		for !killed {
-			var next <-chan time.Time
-			if left > 0 {
-				next = time.After(time.Duration(50+m.rand.IntN(600)) * time.Millisecond)
+// said is what the last start of `up` printed.
+func (m *monkey) said() string {
+	if !m.up.ended() {
+		return "up still runs"
+	}
+	return m.up.out.String()
+}
+
+// until disturbs n times, spread over a run of so many windows, and returns when the run has ended well. It keeps going,
+// with `up` started anew, whenever `up` was killed.
+func (m *monkey) until(ctx context.Context, n, windows int) error {
+	for {
+		m.up = m.run.up(ctx)
+		for killed := false; !killed; {
+			began, pause := time.Now(), leastPause+time.Duration(m.rand.Int64N(int64(pauses)))
+			// In time for the last to come before the run ends, however fast it is.
+			late := len(m.at) * windows * 3 / 4 / n
+			due := func() bool {
+				waited := time.Since(began)
+				return m.up.ended() || len(m.at) < n && (waited > pause || waited > leastPause && m.run.windows() > late)
 			}
-			select {
-			case err := <-ended:
-				if err != nil {
-					return fmt.Errorf("up: %w", err)
-				}
-				if left > 0 {
-					return fmt.Errorf("the run ended with %d disturbances left: give it more steps", left)
-				}
-				return nil
-			case <-next:
-				var err error
-				if killed, err = m.disturb(); err != nil {
-					return err
-				}
-				left--
+			if err := until(ctx, due); err != nil {
+				return err
 			}
+			if !m.up.ended() {
+				killed = m.disturb()
+				continue
+			}
+			if m.up.err != nil {
+				return fmt.Errorf("up: %w", m.up.err)
+			}
+			if left := n - len(m.at); left > 0 {
+				return fmt.Errorf("the run ended with %d disturbances left: give it more steps", left)
+			}
+			return nil
 		}
-		<-ended
+		<-m.up.done
 		if err := until(ctx, func() bool { return len(m.living()) == 0 }); err != nil {
 			return fmt.Errorf("processes outlived up: %w", err)
 		}
 	}
 }
 
-// disturb kills or freezes one process, and reports whether it was `up`.
-func (m *monkey) disturb() (up bool, err error) {
-	m.at = append(m.at, time.Now())
+// disturb kills or freezes one process, and reports whether it was `up`. One that has ended meanwhile is left alone.
+func (m *monkey) disturb() (up bool) {
 	pids := m.living()
 	names := append(slices.Sorted(maps.Keys(pids)), "up")
-	name := names[m.rand.IntN(len(names))]
+	name, sig, what := names[m.rand.IntN(len(names))], syscall.SIGKILL, "kill "
+	if m.rand.IntN(4) == 0 && name != "up" {
+		sig, what = syscall.SIGSTOP, "freeze "
+	}
+	pid := pids[name]
 	if name == "up" {
-		m.done["kill up"]++
-		return true, m.cmd.Process.Kill()
+		pid = m.up.cmd.Process.Pid
+	}
+	if m.up.ended() || !m.run.owns(pid) || syscall.Kill(pid, sig) != nil {
+		return false
+	}
+	if sig == syscall.SIGSTOP {
+		time.AfterFunc(frozen, func() {
+			if m.run.owns(pid) {
+				_ = syscall.Kill(pid, syscall.SIGCONT)
+			}
+		})
 	}
 	stage, _, _ := strings.Cut(name, "-")
-	if m.rand.IntN(4) == 0 {
-		m.done["freeze "+stage]++
-		if syscall.Kill(pids[name], syscall.SIGSTOP) == nil {
-			time.AfterFunc(frozen, func() { _ = syscall.Kill(pids[name], syscall.SIGCONT) })
-		}
-		return false, nil
-	}
-	m.done["kill "+stage]++
-	_ = syscall.Kill(pids[name], syscall.SIGKILL) // it may have ended by itself since
-	return false, nil
+	m.done[what+stage]++
+	m.at = append(m.at, time.Now())
+	return name == "up"
 }
 
 // living returns the stage processes that exist.
 func (m *monkey) living() map[string]int {
 	alive := map[string]int{}
 	for name, pid := range m.run.pids() {
-		if pid > 0 && syscall.Kill(pid, 0) == nil {
+		if m.run.owns(pid) {
 			alive[name] = pid
 		}
 	}

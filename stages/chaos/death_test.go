@@ -42,17 +42,24 @@ func TestDeadPackersHopsAreBackAtOnce(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), *limit)
 	defer cancel()
 	r := newRun(t, bins(t), stagestest.Config(t, 120, func(c *schema.Config) { c.Broker.AckWait = "10m" }))
-	cmd, out := r.up(ctx)
+	u := r.up(ctx)
 	for w := 2; w <= 10; w += 2 {
-		r.reach(ctx, w)
-		_ = syscall.Kill(r.pids()["pack-1"], syscall.SIGKILL) // it may be on its way up still
+		u.must(ctx, w)
+		r.kill("pack-1") // it may be on its way up still
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatalf("up: %v\n%s\n%s", err, out, r.logs())
-	}
+	u.well()
 	if l := r.ledger(); l["missing"] != 0 || l["duplicates"] != 0 || l["documents"] != 120 {
 		t.Errorf("ledger: %v", l)
 	}
+}
+
+// kill ends an instance, and returns which process that was: 0 if none is there.
+func (r *run) kill(instance string) int {
+	pid := r.pids()[instance]
+	if !r.owns(pid) || syscall.Kill(pid, syscall.SIGKILL) != nil {
+		return 0
+	}
+	return pid
 }
 
 // TestSecretsStayInTheirFiles looks for the keys of a running run in arguments, environments and every other file.
@@ -60,8 +67,8 @@ func TestSecretsStayInTheirFiles(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), *limit)
 	defer cancel()
 	r := newRun(t, bins(t), stagestest.Config(t, 60, nil))
-	cmd, out := r.up(ctx)
-	r.reach(ctx, 2)
+	u := r.up(ctx)
+	u.must(ctx, 2)
 	keys, err := filepath.Glob(filepath.Join(r.dir, "keys", "*.nk"))
 	if err != nil || len(keys) == 0 {
 		t.Fatalf("keys %v, %v", keys, err)
@@ -83,9 +90,7 @@ func TestSecretsStayInTheirFiles(t *testing.T) {
 	if len(places) < 8 {
 		t.Fatalf("only %v could be read", places)
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatalf("up: %v\n%s", err, out)
-	}
+	u.well()
 	err = filepath.WalkDir(r.dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() && filepath.Base(filepath.Dir(path)) != "keys" {
 			places = append(places, path)
@@ -122,30 +127,23 @@ func TestWorkOfADeadTargetIsBackAtOnce(t *testing.T) {
 		c.Broker.AckWait = "10m"
 		c.Train.Epochs = 4
 	}))
-	cmd, out := r.up(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	u := r.up(ctx)
 	var took []time.Duration
-	for len(took) < deaths {
-		r.reach(ctx, r.windows()+2)
-		before, pid := len(r.handbacks()), r.pids()["target-1"]
-		killed := time.Now()
-		if pid == 0 || syscall.Kill(pid, syscall.SIGKILL) != nil {
+	for len(took) < deaths && u.reach(ctx, r.windows()+2) {
+		before, killed := len(r.handbacks()), time.Now()
+		pid := r.kill("target-1")
+		if pid == 0 {
 			continue
 		}
-		if err := until(ctx, func() bool { p := r.pids()["target-1"]; return p != 0 && p != pid || len(ended) > 0 }); err != nil {
+		again := func() bool { p := r.pids()["target-1"]; return p != 0 && p != pid || u.ended() }
+		if err := until(ctx, again); err != nil {
 			t.Fatal(err)
-		}
-		if len(ended) > 0 {
-			break
 		}
 		if at := r.handbacks(); len(at) > before { // it may have held nothing
 			took = append(took, at[before].Sub(killed))
 		}
 	}
-	if err := <-ended; err != nil {
-		t.Fatalf("up: %v\n%s\n%s", err, out, r.logs())
-	}
+	u.well()
 	if len(took) < 3 {
 		t.Fatalf("only %d deaths with work in hand: give the run more steps", len(took))
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -74,16 +73,74 @@ func newRun(t *testing.T, bin string, c schema.Config) *run {
 	return r
 }
 
-// up starts penstock up on the directory.
-func (r *run) up(ctx context.Context) (*exec.Cmd, *bytes.Buffer) {
+// up is one start of `penstock up`.
+type up struct {
+	run  *run
+	cmd  *exec.Cmd
+	out  bytes.Buffer // whole once it has ended
+	done chan struct{}
+	err  error // once it has ended
+}
+
+// up starts `penstock up` on the directory. It is killed when ctx ends, after a word on what it was at if that is because
+// time is up, and has ended before the test has.
+func (r *run) up(ctx context.Context) *up {
 	r.t.Helper()
-	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, filepath.Join(r.bin, "penstock"), "up", "--run", r.dir, "--config", r.file)
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
+	u := &up{run: r, done: make(chan struct{})}
+	u.cmd = exec.CommandContext(ctx, filepath.Join(r.bin, "penstock"), "up", "--run", r.dir, "--config", r.file)
+	u.cmd.Stdout, u.cmd.Stderr = &u.out, &u.out
+	u.cmd.WaitDelay = patience
+	u.cmd.Cancel = func() error {
+		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			r.t.Logf("time is up\n%s", r.autopsy(u.cmd.Process))
+		}
+		return u.cmd.Process.Kill()
+	}
+	if err := u.cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
-	return cmd, &out
+	go func() {
+		u.err = u.cmd.Wait()
+		close(u.done)
+	}()
+	r.t.Cleanup(func() { <-u.done })
+	return u
+}
+
+// ended reports whether it has.
+func (u *up) ended() bool {
+	select {
+	case <-u.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// reach waits until so many windows have committed, and reports false if the run has ended before.
+func (u *up) reach(ctx context.Context, windows int) bool {
+	r := u.run
+	r.t.Helper()
+	if err := until(ctx, func() bool { return r.windows() >= windows || u.ended() }); err != nil {
+		r.t.Fatalf("waiting for window %d: %v\n%s", windows, err, r.logs(12))
+	}
+	return r.windows() >= windows
+}
+
+// must is reach of a window before the last.
+func (u *up) must(ctx context.Context, windows int) {
+	u.run.t.Helper()
+	if !u.reach(ctx, windows) {
+		u.run.t.Fatalf("the run ended after %d windows: %v\n%s", u.run.windows(), u.err, &u.out)
+	}
+}
+
+// well waits for the end and fails the test unless it is a good one.
+func (u *up) well() {
+	u.run.t.Helper()
+	if <-u.done; u.err != nil {
+		u.run.t.Fatalf("up: %v\n%s\n%s", u.err, &u.out, u.run.logs(12))
+	}
 }
 
 // pids returns the processes that run now, by instance.
@@ -108,7 +165,7 @@ func (r *run) windows() int {
 // ledger is what penstock ledger says.
 func (r *run) ledger() map[string]int {
 	r.t.Helper()
-	out, err := exec.Command(filepath.Join(r.bin, "penstock"), "ledger", "--run", r.dir, "--json").CombinedOutput()
+	out, err := r.penstock("ledger", "--json")
 	if err != nil {
 		r.t.Fatalf("penstock ledger: %v\n%s", err, out)
 	}
@@ -117,6 +174,15 @@ func (r *run) ledger() map[string]int {
 		r.t.Fatalf("penstock ledger: %v in %s", err, out)
 	}
 	return l
+}
+
+// penstock runs a short command on the directory.
+func (r *run) penstock(command string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(r.bin, "penstock"), append([]string{command, "--run", r.dir}, args...)...)
+	cmd.WaitDelay = time.Second
+	return cmd.CombinedOutput()
 }
 
 // weights are the bytes of the last checkpoint's tensors.
@@ -133,17 +199,8 @@ func (r *run) weights() []byte {
 	return b
 }
 
-// logs returns the end of every log, for a failure.
-func (r *run) logs() string {
-	var out strings.Builder
-	files, _ := filepath.Glob(filepath.Join(r.dir, "logs", "*.log"))
-	for _, f := range files {
-		b, _ := os.ReadFile(f)
-		lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-		fmt.Fprintf(&out, "--- %s\n%s\n", filepath.Base(f), strings.Join(lines[max(0, len(lines)-12):], "\n"))
-	}
-	return out.String()
-}
+// patience bounds what takes no time on a machine that is not overloaded.
+const patience = 30 * time.Second
 
 // until polls a state of other processes, for which there is nothing to wait on.
 func until(ctx context.Context, ok func() bool) error {

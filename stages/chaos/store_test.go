@@ -26,17 +26,15 @@ func TestAnotherStore(t *testing.T) {
 		c.Train.MaxSteps = 20
 	})
 	calm := newRun(t, bin, c)
-	if cmd, out := calm.up(ctx); cmd.Wait() != nil {
-		t.Fatalf("undisturbed run: %s\n%s", out, calm.logs())
-	}
+	calm.up(ctx).well()
 	for name, older := range map[string]bool{"lost": false, "older": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newRun(t, bin, c)
-			cmd, out := r.up(ctx)
+			u := r.up(ctx)
 			store := filepath.Join(r.dir, "broker")
 			kept := filepath.Join(t.TempDir(), "kept")
 			if older {
-				r.reach(ctx, 3)
+				u.must(ctx, 3)
 				broker := r.pids()["broker"]
 				signal(t, broker, syscall.SIGSTOP)
 				if err := os.CopyFS(kept, os.DirFS(store)); err != nil {
@@ -44,8 +42,8 @@ func TestAnotherStore(t *testing.T) {
 				}
 				signal(t, broker, syscall.SIGCONT)
 			}
-			r.reach(ctx, 8)
-			signal(t, cmd.Process.Pid, syscall.SIGSTOP) // it would start the broker again at once
+			u.must(ctx, 8)
+			signal(t, u.cmd.Process.Pid, syscall.SIGSTOP) // it would start the broker again at once
 			broker := r.pids()["broker"]
 			signal(t, broker, syscall.SIGKILL)
 			if err := os.RemoveAll(store); err != nil {
@@ -56,10 +54,8 @@ func TestAnotherStore(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			signal(t, cmd.Process.Pid, syscall.SIGCONT)
-			if err := cmd.Wait(); err != nil {
-				t.Fatalf("up: %v\n%s\n%s", err, out, r.logs())
-			}
+			signal(t, u.cmd.Process.Pid, syscall.SIGCONT)
+			u.well()
 			if l := r.ledger(); l["missing"] != 0 || l["duplicates"] != 0 || l["mismatched"] != 0 || l["windows"] != l["planned"] {
 				t.Errorf("ledger: %v", l)
 			}
@@ -70,14 +66,6 @@ func TestAnotherStore(t *testing.T) {
 				t.Errorf("generation %s, %v: want a later one than the first", gen, err)
 			}
 		})
-	}
-}
-
-// reach waits until so many windows have committed.
-func (r *run) reach(ctx context.Context, windows int) {
-	r.t.Helper()
-	if err := until(ctx, func() bool { return r.windows() >= windows }); err != nil {
-		r.t.Fatalf("waiting for window %d: %v\n%s", windows, err, r.logs())
 	}
 }
 
@@ -96,16 +84,14 @@ func TestFrozenTargetIsReplaced(t *testing.T) {
 		c.Target.Instances = 1
 		c.Broker.AckWait = ackWait.String()
 	}))
-	cmd, out := r.up(ctx)
-	r.reach(ctx, 2)
+	u := r.up(ctx)
+	u.must(ctx, 2)
 	frozen := r.pids()["target-1"]
 	began := time.Now()
 	signal(t, frozen, syscall.SIGSTOP)
-	if err := cmd.Wait(); err != nil {
-		t.Fatalf("up: %v\n%s\n%s", err, out, r.logs())
-	}
-	if !bytes.Contains(out.Bytes(), []byte("target-1 is replaced: it has been silent for")) {
-		t.Errorf("up says:\n%s", out)
+	u.well()
+	if !bytes.Contains(u.out.Bytes(), []byte("target-1 is replaced: it has been silent for")) {
+		t.Errorf("up says:\n%s", &u.out)
 	}
 	if l := r.ledger(); l["missing"] != 0 || l["duplicates"] != 0 || l["documents"] != 60 {
 		t.Errorf("ledger: %v", l)
