@@ -196,7 +196,7 @@ func (r *running) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	conn, err := broker.Dial(ctx, url, "up", broker.Options{Access: runtime.Access(r.dir, r.cfg, broker.RoleUp), OnError: func(err error) { r.log.Warn("broker", "err", err) }})
+	conn, err := r.dial(ctx, url)
 	if err != nil {
 		return err
 	}

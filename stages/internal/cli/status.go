@@ -39,12 +39,14 @@ func newStatus(s streams) *cobra.Command {
 	return cmd
 }
 
-// runStatus is what status reports: the board of a live run, the summary of a finished one.
+// runStatus is what status reports: the board of a live run, the summary of a finished one, or what the files of a stopped
+// one say.
 type runStatus struct {
 	Dir     string          `json:"dir"`
 	Running bool            `json:"running"`
 	Live    *monitor.View   `json:"live,omitempty"`
 	Summary json.RawMessage `json:"summary,omitempty"`
+	Stopped *stoppedRun     `json:"stopped,omitempty"`
 	PIDs    map[string]int  `json:"pids"`
 }
 
@@ -52,6 +54,9 @@ func status(ctx context.Context, f runtime.Flags, dir *rundir.Dir, out io.Writer
 	st := runStatus{Dir: dir.Path()}
 	var err error
 	if st.PIDs, err = dir.PIDs(); err != nil {
+		return err
+	}
+	if _, err := f.Resolve(dir); err != nil {
 		return err
 	}
 	conn, dialErr := dialRun(ctx, f, dir, "status", broker.RoleObserver)
@@ -62,25 +67,44 @@ func status(ctx context.Context, f runtime.Flags, dir *rundir.Dir, out io.Writer
 			return err
 		}
 		st.Running, st.Live = true, &v
-	} else {
-		b, err := os.ReadFile(dir.Summary())
-		if errors.Is(err, fs.ErrNotExist) {
-			return dialErr // neither going on nor finished
-		}
-		if err != nil {
-			return fmt.Errorf("read the summary: %w", err)
-		}
-		st.Summary = b
+	} else if err := st.rest(dir, dialErr); err != nil {
+		return err
 	}
 	if asJSON {
 		return printJSON(out, st)
 	}
 	fmt.Fprintln(out, "run", st.Dir)
-	if st.Live == nil {
+	switch {
+	case st.Stopped != nil:
+		return st.Stopped.print(out, dir)
+	case st.Live == nil:
 		fmt.Fprintln(out, "finished")
 		return printSummary(out, dir, false)
 	}
 	_, err = fmt.Fprintln(out, strings.Join(st.Live.Table(), "\n"))
+	return err
+}
+
+// rest fills in what is known of a run whose broker was not reached because of why. One that processes still work on has
+// no other state: why is the error.
+func (st *runStatus) rest(dir *rundir.Dir, why error) error {
+	holders, err := dir.Holders()
+	if err != nil {
+		return err
+	}
+	if len(holders) > 0 {
+		return fmt.Errorf("%w; still alive: %s", why, list(holders))
+	}
+	b, err := os.ReadFile(dir.Summary())
+	if err == nil {
+		st.Summary = b
+		return nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the summary: %w", err)
+	}
+	s, err := readStopped(dir)
+	st.Stopped = &s
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"penstock/stages/internal/monitor"
 	"penstock/stages/internal/rundir"
 	"penstock/stages/internal/runtime"
+	"penstock/stages/internal/supervise"
 )
 
 func newUp(s streams) *cobra.Command {
@@ -62,13 +63,28 @@ type outcome struct {
 	peak int64 // most memory of all processes together, in bytes
 }
 
-// train runs all processes of a run until the drafter is trained, and ends them.
+// train runs all processes of a run until the drafter is trained, and ends them. Of a new run that cannot begin, nothing
+// stays.
 func train(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (outcome, error) {
 	lock, err := dir.Lock()
 	if err != nil {
 		return outcome{}, err
 	}
 	defer lock.Release()
+	o, err := start(ctx, f, dir, d)
+	if err != nil && ctx.Err() == nil && inVain(dir, err) {
+		if uerr := dir.Unmake(); uerr != nil {
+			return o, errors.Join(err, uerr)
+		}
+		if dir.New() {
+			d.say("nothing was begun: %s is left as it was", dir.Path())
+		}
+	}
+	return o, err
+}
+
+// start is train on a directory that nobody else uses.
+func start(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (outcome, error) {
 	cfg, err := f.Resolve(dir)
 	if err != nil {
 		return outcome{}, err
@@ -90,10 +106,21 @@ func train(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (o
 	return outcome{r.view.View(time.Now()), r.peak}, err
 }
 
+// inVain says that a run has not begun, and that trying again would end alike: a process exited with the code for that, or
+// none was started.
+func inVain(dir *rundir.Dir, err error) bool {
+	gen, gerr := dir.Generation()
+	var f *supervise.Failure
+	return !errors.Is(err, errStopped) && gerr == nil && gen == 0 && (!errors.As(err, &f) || f.Code == runtime.ExitPermanent)
+}
+
 // upDir opens or creates the directory that `up` runs in. A new one is made only for a configuration that is valid.
 func upDir(f runtime.Flags) (*rundir.Dir, error) {
 	if f.Run != "" {
 		dir, err := rundir.Open(f.Run)
+		if err == nil {
+			_, err = f.Resolve(dir) // before anything is written: the config.yaml may be somebody else's
+		}
 		if !errors.Is(err, rundir.ErrNone) {
 			return dir, err
 		}

@@ -54,6 +54,9 @@ func missing(path string) (list []string) {
 	}
 }
 
+// New reports whether the directory was made by Create or Make.
+func (d *Dir) New() bool { return d.made != nil }
+
 // Unmake removes what has come into being since Create or Make. A directory that was opened stays as it is.
 func (d *Dir) Unmake() error {
 	m := d.made
