@@ -44,6 +44,13 @@ type summary struct {
 	Curve     []float64          `json:"adamw_lr6e-4_wd0.01_clip1_losses"`
 }
 
+const curveKey = "adamw_lr6e-4_wd0.01_clip1_losses"
+
+// empty says that no check comes from the file.
+func (s *summary) empty() bool {
+	return s.DFlash == nil && s.NoDecay == nil && s.DPace == nil && len(s.Curve) == 0
+}
+
 func (s *summary) outcomes() map[string]*outcome {
 	if s.DFlash != nil {
 		s.DFlash.GradNorms = s.GradNorms
@@ -69,6 +76,9 @@ func (r *run) fresh() error {
 	if r.golden.has(summaryFile) {
 		if err := r.golden.json(summaryFile, &s); err != nil {
 			return err
+		}
+		if s.empty() {
+			return fmt.Errorf("%s holds nothing to compare: want dflash, dflash_nodecay, dpace or %s", r.golden.path(summaryFile), curveKey)
 		}
 	}
 	grads, want := d.Weights.Like(), s.outcomes()

@@ -72,8 +72,13 @@ func (t *tally) count(ok bool, format string, args ...any) {
 	}
 }
 
+// exact fails a check in which nothing was compared.
 func (r *Report) exact(name string, t tally) {
-	r.add(name, float64(t.wrong)/float64(max(t.total, 1)), 0, fmt.Sprintf("%d of %d differ: %s", t.wrong, t.total, t.first))
+	if t.total == 0 {
+		r.add(name, 1, 0, "nothing to compare")
+		return
+	}
+	r.add(name, float64(t.wrong)/float64(t.total), 0, fmt.Sprintf("%d of %d differ: %s", t.wrong, t.total, t.first))
 }
 
 // equal compares two lists entry by entry.

@@ -62,7 +62,8 @@ func Run(ctx context.Context, dev kernels.Device, o Options) (Report, error) {
 		}
 	}
 	if len(r.Checks) == 0 {
-		return r.Report, fmt.Errorf("verify %s: the folder holds no golden file that belongs to a check", o.GoldenDir)
+		return r.Report, fmt.Errorf("verify %s: the folder holds no golden file that belongs to a check: want %s, or %s; or %s; or %s with %s and %s; or %s with %s",
+			o.GoldenDir, tokenizerFile, chatFile, forwardFile, initFile, configFile, stepFile, trainedFile, decodeFile)
 	}
 	return r.Report, nil
 }

@@ -46,6 +46,9 @@ func (r *run) trained() error {
 		if err := r.golden.json(decodeFile, &want); err != nil {
 			return err
 		}
+		if len(want.Cases) == 0 {
+			return fmt.Errorf("%s holds nothing to compare: want cases", r.golden.path(decodeFile))
+		}
 	}
 	if partner := r.golden.partner(); partner.has(stepFile, configFile) {
 		if err := r.trainedRow(partner, c, d, want); err != nil {

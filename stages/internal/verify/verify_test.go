@@ -215,10 +215,26 @@ func TestBadFolders(t *testing.T) {
 	if err := run(target, t.TempDir()); err == nil || !strings.Contains(err.Error(), "no golden file") {
 		t.Errorf("an empty folder: %v", err)
 	}
+	for file, text := range map[string]string{summaryFile: "{}", decodeFile: `{"tokens_per_round": 1}`} {
+		dir := golden(t, configFile, initFile, stepFile, trainedFile)
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := run(target, dir); err == nil || !strings.Contains(err.Error(), file+" holds nothing to compare: want ") {
+			t.Errorf("%s that says nothing: %v", file, err)
+		}
+	}
+	dir := golden(t)
+	if err := os.WriteFile(filepath.Join(dir, tokenizerFile), []byte("[]"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := verify(t, &kernels.Ref{}, Options{TargetDir: target, GoldenDir: dir}); r.OK {
+		t.Errorf("no texts to tokenise:\n%s", r)
+	}
 	if err := run(filepath.Join(t.TempDir(), "none"), demo+"golden/tiny-go"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no target: %v", err)
 	}
-	dir := golden(t, configFile, initFile, stepFile)
+	dir = golden(t, configFile, initFile, stepFile)
 	replace(t, filepath.Join(dir, configFile), `"hidden_size": 128`, `"hidden_size": 64`)
 	if err := run(target, dir); err == nil || !strings.Contains(err.Error(), "hidden_size is 64") {
 		t.Errorf("a drafter of another target: %v", err)
