@@ -20,9 +20,10 @@ import (
 )
 
 var (
-	kills = flag.Int("kills", 20, "processes to kill or freeze")
-	seed  = flag.Uint64("chaos.seed", 0, "0: by the clock")
-	limit = flag.Duration("chaos.limit", 4*time.Minute, "time for one test; go test ends all of them after ten minutes")
+	kills    = flag.Int("kills", 20, "processes to kill or freeze")
+	seed     = flag.Uint64("chaos.seed", 0, "0: by the clock")
+	binaries = flag.String("chaos.bin", "", "folder of the binaries; empty: they are built")
+	limit    = flag.Duration("chaos.limit", 4*time.Minute, "time for one test; go test ends all of them after ten minutes")
 )
 
 // frozen is longer than AckWait, so that whatever a frozen process holds is given to others meanwhile.
@@ -48,9 +49,9 @@ func config(t *testing.T) schema.Config {
 // TestKillAnything kills and freezes processes at random while a run goes on, restarts `up` whenever that was killed, and
 // expects the ledger and, to the bit, the weights of a run that was left alone.
 func TestKillAnything(t *testing.T) {
+	bin, c := bins(t), config(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *limit)
 	defer cancel()
-	bin, c := bins(t), config(t)
 
 	calm := newRun(t, bin, c)
 	calm.up(ctx).well()

@@ -39,9 +39,10 @@ func (r *run) handbacks() (at []time.Time) {
 
 // TestDeadPackersHopsAreBackAtOnce kills the only packer while AckWait is far longer than the test: what it held comes back.
 func TestDeadPackersHopsAreBackAtOnce(t *testing.T) {
+	bin := bins(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *limit)
 	defer cancel()
-	r := newRun(t, bins(t), stagestest.Config(t, 120, func(c *schema.Config) { c.Broker.AckWait = "10m" }))
+	r := newRun(t, bin, stagestest.Config(t, 120, func(c *schema.Config) { c.Broker.AckWait = "10m" }))
 	u := r.up(ctx)
 	for w := 2; w <= 10; w += 2 {
 		u.must(ctx, w)
@@ -64,9 +65,10 @@ func (r *run) kill(instance string) int {
 
 // TestSecretsStayInTheirFiles looks for the keys of a running run in arguments, environments and every other file.
 func TestSecretsStayInTheirFiles(t *testing.T) {
+	bin := bins(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *limit)
 	defer cancel()
-	r := newRun(t, bins(t), stagestest.Config(t, 60, nil))
+	r := newRun(t, bin, stagestest.Config(t, 60, nil))
 	u := r.up(ctx)
 	u.must(ctx, 2)
 	keys, err := filepath.Glob(filepath.Join(r.dir, "keys", "*.nk"))
@@ -121,9 +123,10 @@ func TestSecretsStayInTheirFiles(t *testing.T) {
 // long it takes until its batches can be pulled again.
 func TestWorkOfADeadTargetIsBackAtOnce(t *testing.T) {
 	const deaths, atOnce = 8, 100 * time.Millisecond
+	bin := bins(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *limit)
 	defer cancel()
-	r := newRun(t, bins(t), stagestest.Config(t, 200, func(c *schema.Config) {
+	r := newRun(t, bin, stagestest.Config(t, 200, func(c *schema.Config) {
 		c.Broker.AckWait = "10m"
 		c.Train.Epochs = 4
 	}))

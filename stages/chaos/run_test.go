@@ -45,6 +45,9 @@ var build = sync.OnceValues(func() ([]byte, error) {
 // bins returns the folder of the binaries.
 func bins(t *testing.T) string {
 	t.Helper()
+	if *binaries != "" {
+		return *binaries
+	}
 	if out, err := build(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}

@@ -16,9 +16,9 @@ import (
 // TestAnotherStore takes the broker's store away in the middle of a run, or puts an older one in its place, and expects the
 // ledger and the weights of a run that was left alone.
 func TestAnotherStore(t *testing.T) {
+	bin := bins(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *limit)
 	defer cancel()
-	bin := bins(t)
 	c := stagestest.Config(t, 120, func(c *schema.Config) {
 		c.Deterministic = true
 		c.Broker.AckWait = ackWait.String()
@@ -78,9 +78,10 @@ func signal(t *testing.T, pid int, sig syscall.Signal) {
 
 // TestFrozenTargetIsReplaced stops the only target for good: it keeps its connections and says nothing more.
 func TestFrozenTargetIsReplaced(t *testing.T) {
+	bin := bins(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *limit)
 	defer cancel()
-	r := newRun(t, bins(t), stagestest.Config(t, 60, func(c *schema.Config) {
+	r := newRun(t, bin, stagestest.Config(t, 60, func(c *schema.Config) {
 		c.Target.Instances = 1
 		c.Broker.AckWait = ackWait.String()
 	}))
