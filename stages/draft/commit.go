@@ -169,6 +169,7 @@ func (t *trainer) account(w tally, p *past) {
 	for k, at := range w.Result.At {
 		if k > 0 {
 			p.metric.Hits = append(p.metric.Hits, float32(at.Hits)/float32(max(1, at.Slots)))
+			p.metric.Accepted = append(p.metric.Accepted, float32(at.Accepted)/float32(max(1, at.Slots)))
 		}
 	}
 	p.metric.Seconds = time.Since(t.began).Seconds()

@@ -61,7 +61,7 @@ func (e *evaluator) run(ctx context.Context) error {
 				e.w.Log.Warn("evaluation failed", "window", s.window, "err", err)
 				continue
 			}
-			m := metric{Window: s.window, AcceptLength: r.AcceptLength, Prompts: r.Prompts, Seconds: time.Since(e.began).Seconds()}
+			m := metric{Window: s.window, AcceptLength: r.AcceptLength, PerPosition: r.PerPosition, Prompts: r.Prompts, Seconds: time.Since(e.began).Seconds()}
 			if err := e.tell(m); err != nil {
 				return err
 			}

@@ -95,7 +95,8 @@ func (t *trainer) finish(ctx context.Context) error {
 		return err
 	}
 	if measured.Prompts > 0 {
-		m := metric{Window: t.state.Window, AcceptLength: measured.AcceptLength, Prompts: measured.Prompts, Seconds: s.Seconds}
+		m := metric{Window: t.state.Window, AcceptLength: measured.AcceptLength, PerPosition: measured.PerPosition, Prompts: measured.Prompts,
+			Seconds: s.Seconds}
 		if err := t.report.evaluated(m); err != nil {
 			return err
 		}

@@ -25,9 +25,11 @@ type metric struct {
 	GradNorm     float64   `json:"grad_norm,omitempty"`
 	Tokens       uint64    `json:"tokens,omitempty"`
 	Slots        uint64    `json:"slots,omitempty"`
-	Hits         []float32 `json:"hits,omitempty"` // share of hits at positions 1..B-1
+	Hits         []float32 `json:"hits,omitempty"`     // at positions 1..B-1, the share of right predictions
+	Accepted     []float32 `json:"accepted,omitempty"` // likewise, the share of those that are right with all before them in their block
 	Skipped      string    `json:"skipped,omitempty"`
 	AcceptLength float64   `json:"accept_length,omitempty"`
+	PerPosition  []float64 `json:"per_position,omitempty"` // of an evaluation: share of rounds in which slots 1..k were all accepted
 	Prompts      int       `json:"prompts,omitempty"`
 	Seconds      float64   `json:"seconds"` // since this process began
 }
@@ -89,6 +91,7 @@ func (r *reporter) window(m metric, s checkpoint.State) error {
 	if err := r.write(m); err != nil {
 		return err
 	}
+	r.w.Metrics.Accepted(m.Accepted)
 	r.progress(s, func(p *schema.Progress) { p.Loss, p.LR, p.GradNorm, p.Hits = m.Loss, m.LR, m.GradNorm, m.Hits })
 	return nil
 }
@@ -98,6 +101,7 @@ func (r *reporter) evaluated(m metric) error {
 	r.mu.Lock()
 	r.accept = m.AcceptLength
 	r.mu.Unlock()
+	r.w.Metrics.Evaluated(m.PerPosition)
 	return r.write(m)
 }
 
@@ -164,12 +168,19 @@ func (r *reporter) write(m metric) error {
 // scalars are the curves that TensorBoard draws.
 func (m metric) scalars() []tensorboard.Scalar {
 	if m.AcceptLength > 0 {
-		return []tensorboard.Scalar{{Tag: "eval/accept_length", Value: m.AcceptLength}}
+		out := []tensorboard.Scalar{{Tag: "eval/accept_length", Value: m.AcceptLength}}
+		for i, p := range m.PerPosition {
+			out = append(out, tensorboard.Scalar{Tag: fmt.Sprintf("eval/position_%d", i+1), Value: p})
+		}
+		return out
 	}
 	out := []tensorboard.Scalar{{Tag: "train/loss", Value: m.Loss}, {Tag: "train/lr", Value: m.LR}, {Tag: "train/grad_norm", Value: m.GradNorm},
 		{Tag: "train/tokens", Value: float64(m.Tokens)}, {Tag: "train/slots", Value: float64(m.Slots)}}
 	for i, h := range m.Hits {
 		out = append(out, tensorboard.Scalar{Tag: fmt.Sprintf("hits/position_%d", i+1), Value: float64(h)})
+	}
+	for i, a := range m.Accepted {
+		out = append(out, tensorboard.Scalar{Tag: fmt.Sprintf("accepted/position_%d", i+1), Value: float64(a)})
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"penstock/stages/internal/metrics"
@@ -42,13 +43,26 @@ func (r *running) problem(instance, text string) {
 	}
 }
 
-// closePage shows the last state, writes it as the run's report, and ends the page.
-func (r *running) closePage() error {
+// closePage shows the last state, writes it as the run's report, and ends the page. It is told how the run ended.
+func (r *running) closePage(ended error) error {
 	if r.pageServer == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endPageWait)
 	defer cancel()
-	err := r.page.End(ctx)
+	err := r.page.End(ctx, r.howEnded(ended))
 	return errors.Join(err, r.page.WriteReport(r.dir.Report()), r.pageServer.Close(), r.dir.ForgetPage())
+}
+
+// howEnded is how a run ended, in a sentence.
+func (r *running) howEnded(err error) page.Health {
+	v := r.view.View(time.Now())
+	at := fmt.Sprintf("at step %d of %d", v.Windows, v.Total)
+	switch {
+	case err == nil:
+		return page.Health{Level: "ok", Text: fmt.Sprintf("Finished: %d steps.", v.Windows)}
+	case errors.Is(err, errStopped):
+		return page.Health{Level: "warn", Text: fmt.Sprintf("Stopped %s. To go on: penstock up --run %s", at, r.dir.Path())}
+	}
+	return page.Health{Level: "bad", Text: fmt.Sprintf("Ended %s: %v", at, err)}
 }

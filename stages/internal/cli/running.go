@@ -81,9 +81,9 @@ func newRunning(dir *rundir.Dir, cfg schema.Config, d *display) (*running, error
 	return r, nil
 }
 
-// close ends every process, the broker last, and whatever else the run holds.
-func (r *running) close() error {
-	err := errors.Join(r.closePage(), r.sup.Close())
+// close ends every process, the broker last, and whatever else the run holds. It is told how the run ended.
+func (r *running) close(ended error) error {
+	err := errors.Join(r.closePage(ended), r.sup.Close())
 	if r.conn != nil {
 		r.conn.Close()
 	}

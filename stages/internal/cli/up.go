@@ -102,7 +102,7 @@ func start(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (o
 		return outcome{}, err
 	}
 	err = r.run(ctx, ps)
-	err = errors.Join(err, r.close())
+	err = errors.Join(err, r.close(err))
 	return outcome{r.view.View(time.Now()), r.peak}, err
 }
 

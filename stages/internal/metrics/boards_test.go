@@ -34,6 +34,8 @@ func known(t *testing.T) map[string]map[string]bool {
 		}
 		if stage == "draft" {
 			s.Progress(schema.Progress{Hits: []float32{0.5}})
+			s.Accepted([]float32{0.5})
+			s.Evaluated([]float64{0.5})
 		}
 		families, err := s.registry.Gather()
 		if err != nil {

@@ -41,6 +41,8 @@ func TestScrape(t *testing.T) {
 		return schema.StageState{Batches: 7, Tokens: 900, Slots: 3, SlotsUsed: 2, Seconds: map[string]float64{"compute": 2.5, "no input": 0.5}}
 	})
 	draft.Progress(schema.Progress{Windows: 5, Total: 9, Loss: 3.5, GradNorm: 1.5, LR: 0.25, AcceptLength: 1.75, Hits: []float32{0.5, 0.25}})
+	draft.Accepted([]float32{0.5, 0.125})
+	draft.Evaluated([]float64{0.75})
 	draft.Handoff(0.0003)
 	draft.Work("train", 0.5)
 	draft.Step(0.25)
@@ -61,8 +63,10 @@ penstock_loss{` + who + `} 3.5
 penstock_gradient_norm{` + who + `} 1.5
 penstock_learning_rate{` + who + `} 0.25
 penstock_accept_length{` + who + `} 1.75
-penstock_acceptance{position="1",process="draft-1",run="r",stage="draft"} 0.5
-penstock_acceptance{position="2",process="draft-1",run="r",stage="draft"} 0.25
+penstock_hits{position="1",process="draft-1",run="r",stage="draft"} 0.5
+penstock_hits{position="2",process="draft-1",run="r",stage="draft"} 0.25
+penstock_acceptance{position="2",process="draft-1",run="r",stage="draft"} 0.125
+penstock_eval_acceptance{position="1",process="draft-1",run="r",stage="draft"} 0.75
 penstock_handoff_seconds_bucket{` + who + `,le="0.0004"} 1
 penstock_work_seconds_sum{process="draft-1",run="r",stage="draft",work="train"} 0.5
 penstock_step_seconds_count{` + who + `} 1

@@ -28,7 +28,7 @@ type training struct {
 	window, windows, loss, acceptLength, gradNorm, lr prometheus.Gauge
 	tokens, slots                                     prometheus.Gauge
 	dead, skipped                                     prometheus.Gauge
-	hits                                              *prometheus.GaugeVec
+	hits, accepted, evaluated                         *prometheus.GaugeVec // by position
 }
 
 // Buckets of the histograms, in seconds: hand-offs take a fraction of a millisecond, work up to a minute.
@@ -87,7 +87,11 @@ func newTraining(f factory) *training {
 		slots:        f.gauge("penstock_trained_slots", "Drafted positions of the committed windows."),
 		dead:         f.gauge("penstock_dead_batches", "Batches given up in the committed windows."),
 		skipped:      f.gauge("penstock_skipped_steps", "Steps left out because their gradient was not finite."),
-		hits:         f.gauges("penstock_acceptance", "Share of right predictions in the last window, by position in the block.", "position"),
+		hits:         f.gauges("penstock_hits", "Share of right predictions in the last window, by position in the block.", "position"),
+		accepted: f.gauges("penstock_acceptance",
+			"Share of the last window's predictions that are right with all before them in their block, by position in the block.", "position"),
+		evaluated: f.gauges("penstock_eval_acceptance",
+			"Share of rounds in which this position and all before it were accepted at the last evaluation, by position in the block.", "position"),
 	}
 }
 
@@ -129,8 +133,18 @@ func (s *Set) Progress(p schema.Progress) {
 	t.slots.Set(float64(p.Slots))
 	t.dead.Set(float64(p.Dead))
 	t.skipped.Set(float64(p.Skipped))
-	for i, h := range p.Hits {
-		t.hits.WithLabelValues(strconv.Itoa(i + 1)).Set(float64(h))
+	byPosition(t.hits, p.Hits)
+}
+
+// Accepted sets the last committed window's acceptance at positions 1, 2, ... of a block.
+func (s *Set) Accepted(shares []float32) { byPosition(s.train.accepted, shares) }
+
+// Evaluated sets the last evaluation's acceptance at positions 1, 2, ... of a block.
+func (s *Set) Evaluated(shares []float64) { byPosition(s.train.evaluated, shares) }
+
+func byPosition[F float32 | float64](g *prometheus.GaugeVec, shares []F) {
+	for i, x := range shares {
+		g.WithLabelValues(strconv.Itoa(i + 1)).Set(float64(x))
 	}
 }
 

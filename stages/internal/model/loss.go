@@ -91,8 +91,9 @@ type Result struct {
 	Accept []int     // [N], each block's trained slots before its first miss
 }
 
-// Place counts one slot of the block over all blocks.
-type Place struct{ Slots, Hits int }
+// Place counts one slot of the block over all blocks. Of its trained slots, Hits are right and Accepted are right with all
+// before them in their block, as a verification would accept them.
+type Place struct{ Slots, Hits, Accepted int }
 
 // Add sums counts and loss over batches; the per-slot lists stay those of r.
 func (r *Result) Add(o Result) {
@@ -104,6 +105,7 @@ func (r *Result) Add(o Result) {
 	for k, p := range o.At {
 		r.At[k].Slots += p.Slots
 		r.At[k].Hits += p.Hits
+		r.At[k].Accepted += p.Accepted
 	}
 }
 
@@ -133,6 +135,7 @@ func (r *Result) count(size int) {
 				break
 			}
 			r.Accept[n]++
+			r.At[k].Accepted++
 		}
 		r.Accepted += r.Accept[n]
 	}

@@ -63,13 +63,14 @@ func TestCount(t *testing.T) {
 			r.Hit[i] *= r.Weight[i]
 		}
 		r.count(size)
-		hits, slots, accepted := 0, 0, 0
+		hits, slots, accepted, at := 0, 0, 0, make([]int, size)
 		for b := range blocks {
 			run, in := 1, 0
 			for k := range size {
 				w, h := int(r.Weight[b*size+k]), int(r.Hit[b*size+k])
 				run *= max(h, 1-w)
 				in += run * w
+				at[k] += run * w
 				hits, slots = hits+h, slots+w
 			}
 			if r.Accept[b] != in {
@@ -84,8 +85,8 @@ func TestCount(t *testing.T) {
 			t.Fatalf("%+v, want %d hits, %d slots, %d accepted", r, hits, slots, accepted)
 		}
 		for k := range size {
-			if total.At[k].Slots != 2*r.At[k].Slots || total.At[k].Hits != 2*r.At[k].Hits {
-				t.Fatalf("place %d: %+v after two of %+v", k, total.At[k], r.At[k])
+			if total.At[k].Slots != 2*r.At[k].Slots || total.At[k].Hits != 2*r.At[k].Hits || total.At[k].Accepted != 2*at[k] {
+				t.Fatalf("place %d: %+v after two of %+v, want %d accepted", k, total.At[k], r.At[k], 2*at[k])
 			}
 		}
 	})

@@ -7,7 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,9 +24,8 @@ import (
 	"penstock/stages/stagestest"
 )
 
-// startRun trains for as long as the test looks, as processes of their own, and returns the run directory and a wait
-// for the end.
-func startRun(t *testing.T, ctx context.Context) (dir string, wait func()) {
+// startRun trains until it is stopped, as processes of their own, and returns the run directory.
+func startRun(t *testing.T, ctx context.Context) (dir string, stop func()) {
 	t.Helper()
 	bin := t.TempDir()
 	build := exec.Command("go", "build", "-o", bin+"/", "./stages/cmd/...")
@@ -31,8 +34,8 @@ func startRun(t *testing.T, ctx context.Context) (dir string, wait func()) {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	c := stagestest.Config(t, 2000, func(c *schema.Config) {
-		c.Train.MaxSteps = 150
-		c.Eval = schema.EvalConfig{Prompts: filepath.Join(stagestest.Root(), "deploy/demo/data/tiny-go-heldout-prompts.json"), Every: 20, Limit: 2, MaxNew: 16}
+		c.Train.Epochs = 50
+		c.Eval = schema.EvalConfig{Prompts: filepath.Join(stagestest.Root(), "deploy/demo/data/tiny-go-heldout-prompts.json"), Every: 5, Limit: 2, MaxNew: 16}
 	})
 	yaml, err := c.YAML()
 	if err != nil {
@@ -53,6 +56,9 @@ func startRun(t *testing.T, ctx context.Context) (dir string, wait func()) {
 	go func() { ended <- up.Wait() }()
 	return dir, func() {
 		t.Helper()
+		if out, err := exec.CommandContext(ctx, filepath.Join(bin, "penstock"), "stop", "--run", dir).CombinedOutput(); err != nil {
+			t.Fatalf("stop: %v\n%s", err, out)
+		}
 		select {
 		case err := <-ended:
 			if err != nil {
@@ -85,14 +91,14 @@ func pageURL(t *testing.T, ctx context.Context, dir string) string {
 func TestPage(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	dir, wait := startRun(t, ctx)
-	url := pageURL(t, ctx, dir)
+	dir, stop := startRun(t, ctx)
+	address := pageURL(t, ctx, dir)
 	c := openChrome(t)
 	c.theme("light")
 	c.size(1440, 900)
-	c.open(ctx, url)
+	c.open(ctx, address)
 	c.until(ctx, "a batch goes all the way", `document.querySelectorAll(".fall").length > 0 && Number(document.querySelector("[data-key=windows]").value) > 8`)
-	compare(t, ctx, c, url)
+	compare(t, ctx, c, address)
 	c.shot("light")
 	c.theme("dark")
 	c.shot("dark")
@@ -104,6 +110,11 @@ func TestPage(t *testing.T) {
 		if over > 0 {
 			t.Errorf("at a width of %d the page is %d wider", width, over)
 		}
+		var cut []string
+		c.eval(`[...document.querySelectorAll(".figures dd, .figures dt, .counts dd, .scroll, .lane .why")].filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent)`, &cut)
+		if len(cut) > 0 {
+			t.Errorf("at a width of %d there is no room for %q", width, cut)
+		}
 		c.shot(fmt.Sprintf("dark-%d", width))
 	}
 	c.theme("light")
@@ -112,19 +123,35 @@ func TestPage(t *testing.T) {
 	c.size(1440, 900)
 	keyboard(t, ctx, c)
 	named(t, c)
-	c.until(ctx, "the run ends", `document.querySelector("[data-key=seconds_left]").textContent === "done"`)
 	if got := c.errors(); len(got) > 0 {
 		t.Errorf("the page complains: %v", got)
 	}
-	wait()
+	cutOff(t, ctx, c, address)
+	said := len(c.errors()) // the browser's own, of a server that does not answer
+	c.open(ctx, address)
+	c.press("Tab", "Tab", 9, "")
+	c.press("Tab", "Tab", 9, "")
+	c.press("Enter", "Enter", 13, "\r")
+	c.until(ctx, "the page is paused", `document.getElementById("pause").getAttribute("aria-pressed") === "true"`)
+	stop()
+	c.until(ctx, "the run ends, and a page that is paused says so", `document.body.dataset.life === "ended"`)
+	ended := `document.querySelector("[data-key=seconds_left]").textContent === "–" && !document.getElementById("pause") &&
+		document.getElementById("health-text").textContent.startsWith("Stopped at step ") && document.getElementById("heard").textContent.startsWith("Stopped at step ")`
+	c.until(ctx, "the end is shown and spoken", ended)
+	c.shot("ended")
+	if got := c.errors()[said:]; len(got) > 0 {
+		t.Errorf("the page complains: %v", got)
+	}
+	var steps string
+	c.eval(`document.querySelector("[data-key=windows]").value`, &steps)
 
 	report := openChrome(t)
 	report.size(1440, 900)
 	report.open(ctx, "file://"+filepath.Join(dir, "report.html"))
 	var windows string
 	report.eval(`document.querySelector("[data-key=windows]").value`, &windows)
-	if windows != "150" {
-		t.Errorf("the report shows %s steps", windows)
+	if windows != steps {
+		t.Errorf("the report shows %s steps, the page ended with %s", windows, steps)
 	}
 	report.shot("report")
 	if got := report.errors(); len(got) > 0 {
@@ -135,6 +162,26 @@ func TestPage(t *testing.T) {
 	if foreign > 0 {
 		t.Errorf("the report loads %d other files", foreign)
 	}
+}
+
+// cutOff looks at the run through a server that goes away, as one does whose process is killed.
+func cutOff(t *testing.T, ctx context.Context, c *chrome, page string) {
+	t.Helper()
+	to, err := url.Parse(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.ErrorLog = log.New(io.Discard, "", 0)
+	between := httptest.NewServer(proxy)
+	c.open(ctx, between.URL)
+	between.CloseClientConnections()
+	between.Close()
+	c.until(ctx, "the page says that the run does not answer", `document.body.dataset.life === "lost" && document.getElementById("health").dataset.level === "warn" &&
+		document.getElementById("heard").textContent.startsWith("The connection to the run is lost: what you see is how it was at ")`)
+	c.size(1430, 900)
+	c.until(ctx, "nothing flows, also when the page is drawn anew", `[...document.querySelectorAll(".pipe")].every((p) => getComputedStyle(p).animationName === "none")`)
+	c.shot("lost")
 }
 
 // compare holds every number on the page against the API's state of the same serial.

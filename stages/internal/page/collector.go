@@ -77,7 +77,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		if err := c.gather(ctx, false); err != nil && ctx.Err() == nil {
+		if err := c.gather(ctx, nil); err != nil && ctx.Err() == nil {
 			return err
 		}
 		select {
@@ -94,8 +94,8 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 }
 
-// End gathers once more and marks the state as the last one. It comes after Run has returned.
-func (c *Collector) End(ctx context.Context) error { return c.gather(ctx, true) }
+// End gathers once more and marks the state as the last one, which says how the run ended. It comes after Run has returned.
+func (c *Collector) End(ctx context.Context, how Health) error { return c.gather(ctx, &how) }
 
 // Problem adds something that went wrong.
 func (c *Collector) Problem(who, text string) {
@@ -118,7 +118,7 @@ func (c *Collector) Latest() ([]byte, <-chan struct{}) {
 	return c.encoded, c.changed
 }
 
-func (c *Collector) gather(ctx context.Context, last bool) error {
+func (c *Collector) gather(ctx context.Context, end *Health) error {
 	now := time.Now()
 	v := c.view(ctx)
 	err := c.steps.follow()
@@ -137,9 +137,14 @@ func (c *Collector) gather(ctx context.Context, last bool) error {
 	for _, s := range v.Stages {
 		names = append(names, s.Instance)
 	}
-	s := State{At: float64(now.UnixMilli()) / 1000, Dir: c.dir.Path(), Ended: last, View: v, Edges: c.edges(ctx, v), Rates: c.rates(now, v),
+	if end != nil {
+		v.TokensPerS, v.SlotsPerS = c.steps.speed()
+	}
+	s := State{At: float64(now.UnixMilli()) / 1000, Dir: c.dir.Path(), Ended: end != nil, View: v, Edges: c.edges(ctx, v), Rates: c.rates(now, v),
 		Timeline: c.live.timeline(names), Curves: c.steps.curves(), Slowest: c.falls.slowest()}
-	s.Health = c.health.judge(now, s)
+	if s.Health = c.health.judge(now, s); end != nil {
+		s.Health = *end
+	}
 	c.publish(s)
 	return errors.Join(err, uerr)
 }

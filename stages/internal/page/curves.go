@@ -14,7 +14,7 @@ import (
 
 const (
 	curvePoints = 400
-	recentHits  = 20 // windows that the hits are averaged over
+	recentSteps = 20 // windows that shares by position are averaged over
 )
 
 // line is what the page reads of a line of metrics.jsonl.
@@ -23,10 +23,13 @@ type line struct {
 	Loss         float64   `json:"loss"`
 	GradNorm     float64   `json:"grad_norm"`
 	Hits         []float64 `json:"hits"`
+	Accepted     []float64 `json:"accepted"`
 	Skipped      string    `json:"skipped"`
 	AcceptLength float64   `json:"accept_length"`
-	Seconds      float64   `json:"seconds"`
+	PerPosition  []float64 `json:"per_position"`
+	Seconds      float64   `json:"seconds"` // since the trainer that did it began
 	Tokens       uint64    `json:"tokens"`
+	Slots        uint64    `json:"slots"`
 }
 
 // history follows metrics.jsonl.
@@ -68,7 +71,7 @@ func (h *history) follow() error {
 func (h *history) take(l line) {
 	if l.AcceptLength > 0 {
 		h.evals = slices.DeleteFunc(h.evals, func(e Eval) bool { return e.Window >= l.Window })
-		h.evals = append(h.evals, Eval{l.Window, l.AcceptLength})
+		h.evals = append(h.evals, Eval{l.Window, l.AcceptLength, append([]float64{}, l.PerPosition...)})
 		return
 	}
 	for len(h.steps) > 0 && h.steps[len(h.steps)-1].Window >= l.Window {
@@ -82,7 +85,7 @@ func (h *history) take(l line) {
 
 // curves thins the steps to points that each stand for as many.
 func (h *history) curves() Curves {
-	c := Curves{Windows: []uint32{}, Loss: []float64{}, Evals: h.evals, Hits: []float64{}}
+	c := Curves{Windows: []uint32{}, Loss: []float64{}, Evals: h.evals, Hits: []float64{}, Accepted: []float64{}}
 	if c.Evals == nil {
 		c.Evals = []Eval{}
 	}
@@ -102,14 +105,10 @@ func (h *history) curves() Curves {
 			c.Loss = append(c.Loss, sum/count)
 		}
 	}
-	recent := h.steps[max(0, n-recentHits):]
+	recent := h.steps[max(0, n-recentSteps):]
 	for _, l := range recent {
-		for i, x := range l.Hits {
-			if i == len(c.Hits) {
-				c.Hits = append(c.Hits, 0)
-			}
-			c.Hits[i] += x / float64(len(recent))
-		}
+		c.Hits = addShares(c.Hits, l.Hits, len(recent))
+		c.Accepted = addShares(c.Accepted, l.Accepted, len(recent))
 	}
 	last := recent[len(recent)-1]
 	c.GradNorm = last.GradNorm
@@ -117,4 +116,28 @@ func (h *history) curves() Curves {
 		c.StepSeconds = d / float64(len(recent)-1)
 	}
 	return c
+}
+
+// speed is what the latest trainer did, in tokens and slots a second.
+func (h *history) speed() (tokens, slots float64) {
+	n := len(h.steps)
+	if n == 0 || h.steps[n-1].Seconds <= 0 {
+		return 0, 0
+	}
+	seconds := h.steps[n-1].Seconds
+	for i := n - 1; i >= 0 && (i == n-1 || h.steps[i].Seconds <= h.steps[i+1].Seconds); i-- {
+		tokens, slots = tokens+float64(h.steps[i].Tokens), slots+float64(h.steps[i].Slots)
+	}
+	return tokens / seconds, slots / seconds
+}
+
+// addShares adds one of n lists of shares to their mean.
+func addShares(mean, shares []float64, n int) []float64 {
+	for i, x := range shares {
+		if i == len(mean) {
+			mean = append(mean, 0)
+		}
+		mean[i] += x / float64(n)
+	}
+	return mean
 }

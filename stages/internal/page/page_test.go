@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,29 @@ func TestHistoryFollowsAndForgetsWhatIsRedone(t *testing.T) {
 	}
 	if c = h.curves(); len(c.Windows) > curvePoints || c.Windows[len(c.Windows)-1] != 2000 {
 		t.Errorf("%d points, the last at %d", len(c.Windows), c.Windows[len(c.Windows)-1])
+	}
+}
+
+func TestCurvesByPosition(t *testing.T) {
+	h := &history{}
+	for i := range uint32(recentSteps + 5) { // of which the first five are too old
+		x := float64(i % 2)
+		h.take(line{Window: i, Hits: []float64{1, x}, Accepted: []float64{1, x / 2}, Tokens: 100, Slots: 10, Seconds: float64(i + 1)})
+	}
+	h.take(line{Window: 25, AcceptLength: 1.5, PerPosition: []float64{0.5, 0}})
+	c := h.curves()
+	near := func(got []float64, want ...float64) bool {
+		return slices.EqualFunc(got, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
+	}
+	if !near(c.Hits, 1, 0.5) || !near(c.Accepted, 1, 0.25) || len(c.Evals) != 1 || !near(c.Evals[0].PerPosition, 0.5, 0) {
+		t.Errorf("hits %v, accepted %v, evals %v", c.Hits, c.Accepted, c.Evals)
+	}
+	if tokens, slots := h.speed(); tokens != 100 || slots != 10 {
+		t.Errorf("%v tokens/s, %v slots/s, want 100, 10", tokens, slots)
+	}
+	h.take(line{Window: 25, Tokens: 300, Slots: 30, Seconds: 2}) // a trainer that took over
+	if tokens, slots := h.speed(); tokens != 150 || slots != 15 {
+		t.Errorf("%v tokens/s, %v slots/s, want those of the latest trainer, 150, 15", tokens, slots)
 	}
 }
 

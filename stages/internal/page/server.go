@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"errors"
@@ -81,7 +82,10 @@ func events(ctx context.Context, c *Collector, w http.ResponseWriter, r *http.Re
 		case <-changed:
 		case <-r.Context().Done():
 			return
-		case <-ctx.Done():
+		case <-ctx.Done(): // the last state was published before, and may not have been sent
+			if last, _ := c.Latest(); !bytes.Equal(last, state) {
+				fmt.Fprintf(w, "data: %s\n\n", last)
+			}
 			return
 		}
 	}

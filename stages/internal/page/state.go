@@ -12,7 +12,7 @@ type State struct {
 	Seq   uint64  `json:"seq"` // one more with each change
 	At    float64 `json:"at"`
 	Dir   string  `json:"dir"`
-	Ended bool    `json:"ended"` // nothing comes after this state
+	Ended bool    `json:"ended"` // nothing comes after this state; health says how the run ended
 
 	Health Health `json:"health"`
 	monitor.View
@@ -58,7 +58,8 @@ type Curves struct {
 	Windows     []uint32  `json:"windows"` // committed then; of several, the last
 	Loss        []float64 `json:"loss"`    // mean of those that the point stands for
 	Evals       []Eval    `json:"evals"`
-	Hits        []float64 `json:"hits"` // share of right predictions by position, over the latest windows
+	Hits        []float64 `json:"hits"`     // share of right predictions by position, over the latest windows
+	Accepted    []float64 `json:"accepted"` // share of those that are right with all before them in their block
 	GradNorm    float64   `json:"grad_norm"`
 	StepSeconds float64   `json:"step_seconds"` // mean time between the latest commits
 }
@@ -67,6 +68,8 @@ type Curves struct {
 type Eval struct {
 	Window uint32  `json:"window"`
 	Length float64 `json:"accept_length"`
+
+	PerPosition []float64 `json:"per_position"` // share of rounds in which slots 1..k were all accepted
 }
 
 // Mix is a bucket's part of the training, against its part of the plan.

@@ -35,6 +35,13 @@ function duration(s) {
   if (s >= 3600) return `${Math.floor(s / 3600)} h ${Math.floor(s / 60) % 60} min`;
   return s >= 60 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${s} s`;
 }
+/** clocked is a duration in few characters: 1:05 h, 4:07 min, 32 s. */
+function clocked(s) {
+  s = Math.round(s);
+  const two = (x) => String(x).padStart(2, "0");
+  if (s >= 3600) return `${int(Math.floor(s / 3600))}:${two(Math.floor(s / 60) % 60)} h`;
+  return s >= 60 ? `${Math.floor(s / 60)}:${two(s % 60)} min` : `${s} s`;
+}
 function seconds(s) { return s >= 10 ? `${fixed(s, 1)} s` : s >= 0.01 ? `${int(s * 1000)} ms` : `${fixed(s * 1000, 1)} ms`; }
 
 /** room is the width of an element in pixels, so that text in a chart keeps its size. */
@@ -57,9 +64,9 @@ function smoothed(ys) {
 }
 
 /** curve draws y over x with axes. label says what it shows in words; dots marks each point, smooth adds a running mean. */
-function curve(xs, ys, {label, wide, dots = false, smooth = false, digits = 2, most = null}) {
+function curve(xs, ys, {label, wide, dots = false, smooth = false, digits = 2}) {
   const w = wide, h = Math.round(Math.min(280, Math.max(180, w * 0.38))), left = 48, right = 12, top = 10, bottom = 26;
-  const x1 = most || xs[xs.length - 1], x0 = Math.min(0, xs[0]);
+  const x1 = xs[xs.length - 1], x0 = Math.min(0, xs[0]);
   let y0 = Math.min(...ys), y1 = Math.max(...ys);
   if (y0 === y1) { y0 -= 0.5; y1 += 0.5; }
   const pad = (y1 - y0) * 0.06;
@@ -83,20 +90,22 @@ function curve(xs, ys, {label, wide, dots = false, smooth = false, digits = 2, m
   return g;
 }
 
-/** columns draws shares from 0 to 1 over positions 1, 2, ... */
-function columns(shares, wide, label) {
+/** columns draws shares from 0 to 1 over positions 1, 2, ...: solid, with wider faint ones behind and a mark across each for a third list. */
+function columns({solid, faint, marks, wide, label}) {
   const w = wide, h = Math.round(Math.min(240, Math.max(160, w * 0.32))), left = 48, bottom = 24, top = 18;
-  const most = Math.max(0.05, ...shares), step = (w - left) / shares.length, width = Math.min(44, step * 0.7);
+  const most = Math.max(0.05, ...solid, ...faint, ...marks), step = (w - left) / solid.length, width = Math.min(44, step * 0.7);
   const g = svg("svg", {class: "chart", viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": label});
   const py = (y) => h - bottom - (y / (most * 1.08)) * (h - bottom - top);
   for (const t of ticks(0, most, 3)) {
     g.append(svg("line", {class: "grid", x1: left, x2: w, y1: py(t), y2: py(t)}));
     g.append(svg("text", {x: left - 6, y: py(t) + 4, "text-anchor": "end"}, percent(t)));
   }
-  shares.forEach((s, i) => {
+  const bar = (name, mid, width, y) => g.append(svg("rect", {class: name, x: mid - width / 2, width, y: py(y), height: h - bottom - py(y), rx: 3}));
+  solid.forEach((s, i) => {
     const mid = left + (i + 0.5) * step;
-    g.append(svg("rect", {class: "dot", x: mid - width / 2, width, y: py(s), height: h - bottom - py(s), rx: 3}));
-    g.append(svg("text", {x: mid, y: py(s) - 5, "text-anchor": "middle"}, percent(s)));
+    if (i < faint.length) bar("dot behind", mid, width, faint[i]);
+    bar("dot", mid, width * 0.6, s);
+    if (i < marks.length) g.append(svg("line", {class: "mark", x1: mid - width / 2, x2: mid + width / 2, y1: py(marks[i]), y2: py(marks[i])}));
     g.append(svg("text", {x: mid, y: h - 6, "text-anchor": "middle"}, String(i + 1)));
   });
   return g;

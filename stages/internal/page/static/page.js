@@ -15,11 +15,9 @@ const put = (id, ...nodes) => $(id).replaceChildren(...nodes);
 const say = (id, text) => { if ($(id).textContent !== text) $(id).textContent = text; };
 
 function render(s) {
-  latest = s;
   document.title = `${s.total ? Math.floor((100 * s.windows) / s.total) + " % · " : ""}${s.run || "Penstock"}`;
   say("run", s.run || "");
-  say("health-text", s.health.text);
-  $("health").dataset.level = s.health.level;
+  life(s);
   const bar = $("progress");
   bar.setAttribute("aria-valuemax", s.total || 1);
   bar.setAttribute("aria-valuenow", s.windows);
@@ -32,15 +30,30 @@ function render(s) {
   acceptance(s);
   buckets(s);
   mix(s);
-  put("hits", s.curves.hits.length
-    ? columns(s.curves.hits, room("hits"), `Share of right predictions in the latest windows: ${s.curves.hits.map((h, i) => `position ${i + 1} ${percent(h)}`).join(", ")}`)
-    : note("No step yet."));
+  positions(s);
   ledger(s);
   put("slowest", s.slowest.length ? el("div.falls", {}, ...s.slowest.map(waterfall)) : note("No batch has gone all the way yet."));
   put("problems", ...(s.problems.length ? s.problems.map(problem) : [el("li.note", {}, "None.")]));
   say("where", s.dir);
   $("seq").value = s.seq;
   $("seq").textContent = s.seq;
+}
+
+/** life says how the run is: as the state has it, or that nothing new comes. Then what is shown stays, marked as old. */
+function life(s) {
+  document.body.dataset.life = lost ? "lost" : s.ended ? "ended" : "live";
+  if (lost) health("warn", `The connection to the run is lost: what you see is how it was at ${clock(s.at)}.`);
+  else health(s.health.level, s.health.text);
+}
+
+let spoken = "";
+/** health shows how the run is, and says it to a screen reader when it is another: not with each number in it. */
+function health(level, text) {
+  $("health").dataset.level = level;
+  say("health-text", text);
+  const gist = level + text.split(/[,.:]/)[0];
+  if (gist !== spoken) say("heard", text);
+  spoken = gist;
 }
 
 function note(text) { return el("p.note", {}, text); }
@@ -50,11 +63,11 @@ function pairs(id, list) { put(id, ...list.map(([name, value]) => el("div", {}, 
 function figures(s) {
   pairs("figures", [
     ["step of " + int(s.total), figure("windows", s.windows, int(s.windows))],
-    [s.done ? "time left" : "left", figure("seconds_left", s.seconds_left, s.done ? "done" : s.seconds_left < 0 ? "–" : duration(s.seconds_left))],
+    ["time left", figure("seconds_left", s.seconds_left, s.done ? "done" : s.ended || s.seconds_left < 0 ? "–" : clocked(s.seconds_left))],
     ["loss", figure("loss", s.loss, s.windows ? fixed(s.loss, 3) : "–")],
     ["accepted tokens a round", figure("accept_length", s.accept_length, s.accept_length ? fixed(s.accept_length, 3) : "–")],
-    ["tokens a second", figure("tokens_s", s.tokens_s, compact(s.tokens_s))],
-    ["drafted slots a second", figure("slots_s", s.slots_s, compact(s.slots_s))],
+    [s.ended ? "tokens a second, mean" : "tokens a second", figure("tokens_s", s.tokens_s, compact(s.tokens_s))],
+    [s.ended ? "drafted slots a second, mean" : "drafted slots a second", figure("slots_s", s.slots_s, compact(s.slots_s))],
   ]);
 }
 
@@ -64,7 +77,7 @@ function flow(s) {
     if (i > 0) out.push(edge(s.edges[i - 1], s.ended ? 0 : s.rates[stage] || 0));
     const own = s.stages.map((x, at) => [x, at]).filter(([x]) => x.instance === stage || x.instance.startsWith(stage + "-"));
     out.push(el("div.stage", {},
-      el("h3", {}, el("span", {}, stage), el("span.rate", {}, figure(`rates.${stage}`, s.rates[stage] || 0, `${fixed(s.rates[stage] || 0, 1)} batches/s`))),
+      el("h3", {}, el("span", {}, stage), s.ended ? null : el("span.rate", {}, figure(`rates.${stage}`, s.rates[stage] || 0, `${fixed(s.rates[stage] || 0, 1)} batches/s`))),
       ...(own.length ? own.map(([x, at]) => instance(x, at)) : [note("not started")])));
   });
   return out;
@@ -109,7 +122,7 @@ function timelines(s) {
 function loss(s) {
   const {windows, loss} = s.curves;
   put("loss", windows.length > 1
-    ? curve(windows, loss, {wide: room("loss"), smooth: true, label: `Loss ${fixed(loss[0], 3)} at step ${int(windows[0])}, ${fixed(loss[loss.length - 1], 3)} at step ${int(windows[windows.length - 1])}`, most: s.total})
+    ? curve(windows, loss, {wide: room("loss"), smooth: true, label: `Loss ${fixed(loss[0], 3)} at step ${int(windows[0])}, ${fixed(loss[loss.length - 1], 3)} at step ${int(windows[windows.length - 1])}`})
     : note("No curve before the second step."));
 }
 
@@ -119,7 +132,19 @@ function acceptance(s) {
     put("accept", note(xs.length ? `${fixed(ys[0], 3)} tokens a round at step ${int(xs[0])}.` : "No evaluation yet: see eval.every in the configuration."));
     return;
   }
-  put("accept", curve(xs, ys, {wide: room("accept"), label: `Accepted tokens a round: ${xs.map((x, i) => `${fixed(ys[i], 3)} at step ${int(x)}`).join(", ")}`, dots: true, most: s.total}));
+  put("accept", curve(xs, ys, {wide: room("accept"), label: `Accepted tokens a round: ${xs.map((x, i) => `${fixed(ys[i], 3)} at step ${int(x)}`).join(", ")}`, dots: true}));
+}
+
+function positions(s) {
+  const {accepted, hits, evals} = s.curves, last = evals.length ? evals[evals.length - 1] : null;
+  if (!accepted.length) return put("positions", note("No step yet."));
+  const words = (list) => list.map((x, i) => `position ${i + 1} ${percent(x)}`).join(", ");
+  const marks = last ? last.per_position : [];
+  put("positions",
+    columns({solid: accepted, faint: hits, marks, wide: room("positions"), label: `Right up to here in the latest steps: ${words(accepted)}. Right at this position alone: ${words(hits)}.` +
+      (marks.length ? ` Accepted at the evaluation at step ${int(last.window)}: ${words(marks)}.` : "")}),
+    el("ul.legend.below", {"aria-hidden": "true"}, el("li", {}, el("i.dot"), "right up to here, latest steps"), el("li", {}, el("i.dot.behind"), "right at this position alone"),
+      marks.length ? el("li", {}, el("i.mark"), `accepted at the evaluation at step ${int(last.window)}`) : null));
 }
 
 function buckets(s) {
@@ -165,12 +190,13 @@ function waterfall(t, i) {
     }));
 }
 
+function clock(at) { return new Date(at * 1000).toLocaleTimeString("en-GB"); }
+
 function problem(p) {
-  const at = new Date(p.at * 1000);
-  return el("li", {}, el("time", {datetime: at.toISOString()}, at.toLocaleTimeString("en-GB")), el("b", {}, p.who), el("span", {}, p.text));
+  return el("li", {}, el("time", {datetime: new Date(p.at * 1000).toISOString()}, clock(p.at)), el("b", {}, p.who), el("span", {}, p.text));
 }
 
-let paused = false, latest = null;
+let paused = false, lost = false, latest = null;
 function controls() {
   const dark = () => document.documentElement.dataset.theme === "dark" ||
     (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
@@ -192,17 +218,29 @@ function start() {
   const stored = $("state");
   if (stored) { // a report
     $("pause").remove();
-    render(JSON.parse(stored.textContent));
+    latest = JSON.parse(stored.textContent);
+    render(latest);
     return;
   }
   const events = new EventSource("api/events");
   events.onmessage = (m) => {
     const s = JSON.parse(m.data);
     if (!s.health) return; // before the first state
-    if (s.ended) events.close();
-    if (!paused) render(s);
+    if (s.ended) {
+      events.close();
+      $("pause").remove();
+    }
+    lost = false;
+    if (!paused || s.ended || !latest) {
+      latest = s;
+      render(s);
+    } else life(latest);
   };
-  events.onerror = () => { $("health").dataset.level = "warn"; say("health-text", "The connection to the run is lost: what you see is how it was."); };
+  events.onerror = () => { // the browser goes on to try
+    lost = true;
+    if (latest) life(latest);
+    else health("bad", "The run does not answer.");
+  };
 }
 
 start();
