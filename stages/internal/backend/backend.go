@@ -2,15 +2,18 @@
 package backend
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"penstock/kernels"
 	"penstock/kernels/cpu"
 )
 
-// Open returns the device of a name: cpu, cpu/PATH with a named matrix product, null, whose ops do nothing, or sleep/FILE,
-// which takes the times of a scenario. One that was asked for and is not there is an error: nothing falls back silently.
+// Open returns the device of a name: cpu, cpu/PATH with a named matrix product, cuda or cuda:N, null, whose ops do nothing,
+// or sleep/FILE, which takes the times of a scenario. One that was asked for and is not there is an error: nothing falls
+// back silently.
 func Open(name string) (kernels.Device, error) { return open(name, 0) }
 
 // OpenThreads is Open with at most so many threads, for devices that share a machine.
@@ -30,7 +33,29 @@ func open(name string, threads int) (kernels.Device, error) {
 	case "cpu":
 		return cpu.New(cpu.Options{Threads: threads, Gemm: path})
 	}
-	return nil, fmt.Errorf("device %q: this binary was built for cpu only", name)
+	ordinal, err := gpuOrdinal(name)
+	if err != nil {
+		return nil, fmt.Errorf("device %q: %w", name, err)
+	}
+	d, err := openGPU(ordinal)
+	if err != nil {
+		return nil, fmt.Errorf("device %q: %w", name, err)
+	}
+	return d, nil
+}
+
+// gpuOrdinal reads cuda or cuda:N.
+func gpuOrdinal(name string) (int, error) {
+	rest, ok := strings.CutPrefix(name, "cuda")
+	if ok && rest == "" {
+		return 0, nil
+	}
+	digits, numbered := strings.CutPrefix(rest, ":")
+	n, err := strconv.ParseUint(digits, 10, 16)
+	if !ok || !numbered || err != nil {
+		return 0, errors.New("want cpu, cpu/PATH, cuda[:N], null or sleep/FILE")
+	}
+	return int(n), nil
 }
 
 // Checksum returns the sum over features that devices of a name state in CheckFeatures.

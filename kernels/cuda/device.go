@@ -1,0 +1,85 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"gorgonia.org/cu"
+
+	base "penstock/kernels"
+)
+
+// Device is one GPU. It is used by one goroutine.
+type Device struct {
+	*thread
+	ordinal int
+	name    string
+
+	// The thread's own, once open has returned.
+	gpu       cu.Device
+	stream    cu.Stream
+	functions []cu.Function
+	blas      *blas
+	memory    []cu.DevicePtr
+	buffers   [buffers]buffer
+	closers   []func() error
+
+	staging staging
+	ropes   []ropeTable
+	causal  causalPlan
+}
+
+var _ base.Device = (*Device)(nil)
+
+// Open starts GPU number ordinal. It fails if there is no such GPU, no cuBLAS, or no kernels for it.
+func Open(ordinal int) (*Device, error) {
+	d := &Device{thread: newThread(), ordinal: ordinal}
+	if err := d.wait(d.open); err != nil {
+		err = fmt.Errorf("cuda:%d: %w", ordinal, err)
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// onClose adds what Close does after the memory is freed, last first.
+func (d *Device) onClose(f func() error) { d.closers = append(d.closers, f) }
+
+// open runs on the device's thread.
+func (d *Device) open() error {
+	count, err := cu.NumDevices()
+	if err != nil {
+		return fmt.Errorf("count GPUs: %w", err)
+	}
+	if d.ordinal < 0 || d.ordinal >= count {
+		return fmt.Errorf("no such GPU: this machine has %d", count)
+	}
+	if d.gpu, err = cu.GetDevice(d.ordinal); err != nil {
+		return fmt.Errorf("open GPU: %w", err)
+	}
+	if d.name, err = d.gpu.Name(); err != nil {
+		return fmt.Errorf("name of the GPU: %w", err)
+	}
+	ctx, err := d.gpu.RetainPrimaryCtx()
+	if err != nil {
+		return fmt.Errorf("context: %w", err)
+	}
+	d.onClose(d.gpu.ReleasePrimaryCtx)
+	if err := cu.SetCurrentContext(ctx); err != nil {
+		return fmt.Errorf("context: %w", err)
+	}
+	if d.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
+		return fmt.Errorf("stream: %w", err)
+	}
+	d.onClose(d.stream.Destroy)
+	if d.functions, err = loadKernels(); err != nil {
+		return err
+	}
+	if d.blas, err = loadBLAS(*(*uintptr)(unsafe.Pointer(&d.stream))); err != nil {
+		return err
+	}
+	d.onClose(d.blas.close)
+	return nil
+}

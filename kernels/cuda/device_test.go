@@ -1,0 +1,140 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	base "penstock/kernels"
+	"penstock/kernels/kernelstest"
+)
+
+// gpu opens the first GPU. Without one, tests fail: nothing is skipped.
+func gpu(t *testing.T) *Device {
+	t.Helper()
+	d, err := Open(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+func TestConformance(t *testing.T) {
+	d := gpu(t)
+	t.Logf("device %s", d.Name())
+	kernelstest.Conformance(t, d)
+}
+
+func TestOpenRefusesAGPUThatIsNotThere(t *testing.T) {
+	if _, err := Open(4096); err == nil || !strings.Contains(err.Error(), "cuda:4096: no such GPU") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestOpenWithoutKernels(t *testing.T) {
+	t.Setenv(kernelsDir, t.TempDir())
+	if _, err := Open(0); err == nil || !strings.Contains(err.Error(), "task build:cuda") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The first failure names the op and its shapes; what follows does nothing and does not hide it.
+func TestFailureNamesTheOp(t *testing.T) {
+	d := gpu(t)
+	x := d.Alloc(2, 3)
+	huge := d.Alloc(1<<20, 1<<22)
+	d.Zero(huge)
+	if n := d.SumSquares(x); n != 0 {
+		t.Errorf("an op after the failure returns %v", n)
+	}
+	for range 2 {
+		if err := d.Sync(); err == nil || !strings.Contains(err.Error(), "cuda:0: Alloc 1048576×4194304: allocate") {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+func TestHostTensorPanics(t *testing.T) {
+	d := gpu(t)
+	defer func() {
+		if r := recover(); r == nil || !strings.Contains(r.(string), "host memory") {
+			t.Errorf("panic %v", r)
+		}
+	}()
+	d.Zero(base.Host(1, 1, []float32{1}))
+}
+
+func TestRowsOutsidePanic(t *testing.T) {
+	d := gpu(t)
+	defer func() {
+		if r := recover(); r == nil || !strings.Contains(r.(string), "entry 1 is row 3 of table") {
+			t.Errorf("panic %v", r)
+		}
+	}()
+	d.Gather(d.Alloc(2, 1), d.Alloc(3, 1), d.Index([]int32{0, 3}))
+}
+
+// Lists of an earlier call must not be overwritten before Sync, and the memory is used again after it.
+func TestStaging(t *testing.T) {
+	d := gpu(t)
+	table := kernelstest.New(d, 1000, 1, kernelstest.Pattern(1000, 1))
+	want := kernelstest.Pattern(1000, 1)
+	for range 3 {
+		var lists [][]int32
+		var outs []base.Tensor
+		for i := range 40 {
+			list := kernelstest.Rows(9000, 1000, uint64(i))
+			out := d.Alloc(len(list), 1)
+			d.Gather(out, table, d.Index(list))
+			lists, outs = append(lists, list), append(outs, out)
+		}
+		for i, out := range outs {
+			for j, v := range kernelstest.Read(d, out) {
+				if v != want[lists[i][j]] {
+					t.Fatalf("list %d, entry %d: %v, want %v", i, j, v, want[lists[i][j]])
+				}
+			}
+		}
+		if err := d.Sync(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(d.staging.chunks); n != 2 {
+		t.Errorf("%d staging chunks after three rounds of 40 lists of 36 kB, want 2", n)
+	}
+}
+
+// TestProjectionInChunks: rows that do not fit the logits' buffer at once give what single rows give.
+func TestProjectionInChunks(t *testing.T) {
+	d := gpu(t)
+	const rows, hidden, vocab = 3, 4, logitElements/2 + 1
+	head := d.Alloc(vocab, hidden)
+	list := []int32{5, vocab - 1, 77}
+	x := kernelstest.New(d, rows, hidden, kernelstest.Pattern(rows*hidden, 2))
+	d.Scatter(head, x, d.Index(list))
+	d.Scale(head, 8)
+	ce, hit := d.Alloc(rows, 1), d.Alloc(rows, 1)
+	d.HeadLoss(ce, hit, base.Tensor{}, x, head, base.Tensor{}, d.Index(list))
+	top := d.Argmax(x, head)
+	ces, hits := kernelstest.Read(d, ce), kernelstest.Read(d, hit)
+	for i := range rows {
+		one, own := d.Alloc(1, 1), d.Alloc(1, 1)
+		d.HeadLoss(one, own, base.Tensor{}, x.RowRange(i, i+1), head, base.Tensor{}, d.Index(list[i:i+1]))
+		if v := kernelstest.Read(d, one)[0]; math.Abs(float64(v-ces[i])) > 1e-5*math.Abs(float64(v)) || math.IsNaN(float64(v)) {
+			t.Errorf("row %d: loss %v together, %v alone", i, ces[i], v)
+		}
+		if v := kernelstest.Read(d, own)[0]; v != hits[i] || (v == 1) != (top[i] == list[i]) {
+			t.Errorf("row %d: hit %v together, %v alone, first maximum %d, label %d", i, hits[i], v, top[i], list[i])
+		}
+	}
+	if err := d.Sync(); err != nil {
+		t.Fatal(err)
+	}
+}

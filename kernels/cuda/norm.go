@@ -1,0 +1,133 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"fmt"
+	"slices"
+
+	base "penstock/kernels"
+)
+
+var (
+	kRMSNorm   = register("rms_norm", "rms_norm", 0)
+	kRMSNormDX = register("rms_norm", "rms_norm_dx", 0)
+	kRMSNormDW = register("rms_norm", "rms_norm_dw", 0)
+	kAddParts  = register("add_parts", "add_parts", 0)
+	kRope      = register("head_norm_rope", "head_norm_rope", 0)
+	kRopeBack  = register("head_norm_rope", "head_norm_rope_backward", 0)
+)
+
+const (
+	partRows  = 32  // rows of a partial sum over rows, at least
+	maxParts  = 256 // partial sums of an op
+	maxRope   = 256 // largest head
+	ropeWarps = 8
+)
+
+// RMSNorm: out = w·x·r, r = (mean(x²)+eps)^-½ per row.
+func (d *Device) RMSNorm(out, x, w, rstd base.Tensor, eps float32) {
+	const op = "RMSNorm"
+	base.CheckRMSNorm(op, out, x, w, rstd)
+	to, from, by, r := at(op, out), at(op, x), at(op, w), at(op, rstd)
+	d.enqueue(&call{op, []any{shape(x)}}, func() error {
+		return d.launch(kRMSNorm, overRows(x.Rows, x.Cols), to, from, by, r, int32(x.Cols), eps)
+	})
+}
+
+// RMSNormBackward: dx = or += ∂L/∂x, dw += ∂L/∂w.
+func (d *Device) RMSNormBackward(dx, dw, dout, x, w, rstd base.Tensor, accumulate bool) {
+	const op = "RMSNormBackward"
+	base.CheckRMSNorm(op, dout, x, w, rstd)
+	base.Want(op, "dw", dw, 1, x.Cols)
+	if !dx.IsNil() {
+		base.Want(op, "dx", dx, x.Rows, x.Cols)
+	}
+	to, sum, do, from, by, r := at(op, dx), at(op, dw), at(op, dout), at(op, x), at(op, w), at(op, rstd)
+	d.enqueue(&call{op, []any{shape(x), accumulate}}, func() error {
+		if x.Len() == 0 {
+			return nil
+		}
+		if !dx.IsNil() {
+			if err := d.launch(kRMSNormDX, overRows(x.Rows, x.Cols), to, do, from, by, r, int32(x.Cols), boolean(accumulate)); err != nil {
+				return err
+			}
+		}
+		part := max(partRows, (x.Rows+maxParts-1)/maxParts)
+		parts := (x.Rows + part - 1) / part
+		p, err := d.scratch(partials, bytesOf(parts*x.Cols))
+		if err != nil {
+			return err
+		}
+		g := grid{(x.Cols + blockThreads - 1) / blockThreads, parts, blockThreads}
+		if err := d.launch(kRMSNormDW, g, p, do, from, r, int32(x.Rows), int32(x.Cols), int32(part)); err != nil {
+			return err
+		}
+		return d.launch(kAddParts, overElements(x.Cols), sum, p, int32(parts), int32(x.Cols))
+	})
+}
+
+// HeadNormRope: per head, out = rope(RMSNorm(x_h, w), pos).
+func (d *Device) HeadNormRope(out, x, w, rstd base.Tensor, heads int, pos base.Index, rope base.Rope, eps float32) {
+	const op = "HeadNormRope"
+	dim := base.CheckHeadNormRope(op, out, x, w, rstd, heads, pos, rope)
+	f := d.frequencies(op, rope, dim)
+	to, from, by, r, p := at(op, out), at(op, x), at(op, w), at(op, rstd), address(pos.Ptr)
+	d.enqueue(&call{op, []any{shape(x), heads}}, func() error {
+		return d.launch(kRope, grid{x.Rows, 1, 32 * min(heads, ropeWarps)}, to, from, by, r, p, f, int32(heads), int32(dim), rope.Factor, eps)
+	})
+}
+
+// HeadNormRopeBackward: dx = ∂L/∂x, dw += ∂L/∂w.
+func (d *Device) HeadNormRopeBackward(dx, dw, dout, x, w, rstd base.Tensor, heads int, pos base.Index, rope base.Rope) {
+	const op = "HeadNormRopeBackward"
+	dim := base.CheckHeadNormRope(op, dout, x, w, rstd, heads, pos, rope)
+	base.Want(op, "dx", dx, x.Rows, x.Cols)
+	if !w.IsNil() {
+		base.Want(op, "dw", dw, 1, dim)
+	}
+	f := d.frequencies(op, rope, dim)
+	to, sum, do, from, by, r, p := at(op, dx), at(op, dw), at(op, dout), at(op, x), at(op, w), at(op, rstd), address(pos.Ptr)
+	d.enqueue(&call{op, []any{shape(x), heads}}, func() error {
+		parts := min(x.Rows, 2*maxParts)
+		part, err := d.scratch(partials, bytesOf(parts*dim))
+		if err != nil {
+			return err
+		}
+		g := grid{parts, 1, 32 * min(heads, ropeWarps)}
+		err = d.launch(kRopeBack, g, to, part, do, from, by, r, p, f, int32(x.Rows), int32(heads), int32(dim), rope.Factor)
+		if err != nil || w.IsNil() || parts == 0 {
+			return err
+		}
+		return d.launch(kAddParts, overElements(dim), sum, part, int32(parts), int32(dim))
+	})
+}
+
+// ropeTable is a rope's frequencies on the device.
+type ropeTable struct {
+	frequencies []float32
+	at          base.Tensor
+}
+
+// frequencies returns the rope's frequencies on the device, where each list stays.
+func (d *Device) frequencies(op string, r base.Rope, dim int) address {
+	if dim > maxRope || dim%2 != 0 {
+		panic(fmt.Sprintf("cuda: %s: heads of %d: want an even number up to %d", op, dim, maxRope))
+	}
+	for _, t := range d.ropes {
+		if slices.Equal(t.frequencies, r.InvFreq) {
+			return address(t.at.Ptr)
+		}
+	}
+	t := ropeTable{slices.Clone(r.InvFreq), d.Alloc(1, len(r.InvFreq))}
+	d.Upload(t.at, t.frequencies)
+	d.ropes = append(d.ropes, t)
+	return address(t.at.Ptr)
+}
+
+func boolean(b bool) int32 {
+	if b {
+		return 1
+	}
+	return 0
+}

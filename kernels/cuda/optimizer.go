@@ -1,0 +1,72 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"unsafe"
+
+	"gorgonia.org/cu"
+
+	base "penstock/kernels"
+)
+
+var (
+	kSumSquares    = register("sum_squares", "sum_squares", 0)
+	kAdamW         = register("adamw", "adamw", 0)
+	kCheckFeatures = register("check_features", "check_features", 0)
+)
+
+// maxSums is the largest number of partial sums that are added on the host.
+const maxSums = 1024
+
+// SumSquares returns Σ t², in float64; the parts depend on the length alone.
+func (d *Device) SumSquares(t base.Tensor) float64 {
+	const op = "SumSquares"
+	if t.Len() == 0 {
+		return 0
+	}
+	c, from := &call{op, []any{shape(t)}}, at(op, t)
+	g := overElements(t.Len())
+	g.x = min(g.x, maxSums)
+	parts := make([]float64, g.x)
+	p := d.result(c, int64(8*len(parts)))
+	d.enqueue(c, func() error { return d.launch(kSumSquares, g, p, from, int64(t.Len())) })
+	d.fetch(c, unsafe.Pointer(&parts[0]), p, int64(8*len(parts)))
+	sum := 0.0
+	for _, v := range parts {
+		sum += v
+	}
+	return sum
+}
+
+// AdamW updates w, m and v in place from g.
+func (d *Device) AdamW(w, m, v, g base.Tensor, a base.Adam) {
+	const op = "AdamW"
+	base.CheckAdamW(w, m, v, g)
+	keep, step, root := a.Factors()
+	ws, ms, vs, gs := at(op, w), at(op, m), at(op, v), at(op, g)
+	d.enqueue(&call{op, []any{shape(w)}}, func() error {
+		return d.launch(kAdamW, overElements(w.Len()), ws, ms, vs, gs, int64(w.Len()), a.GradScale, a.Beta1, a.Beta2, a.Eps, keep, step, root)
+	})
+}
+
+// CheckFeatures tests and sums x.
+func (d *Device) CheckFeatures(x base.Tensor) base.FeatureCheck {
+	const op = "CheckFeatures"
+	const infinity = 0x7F800000 // bits of |x| from which x is infinite or NaN
+	if x.Len() == 0 {
+		return base.FeatureCheck{Finite: true, Zero: true, Constant: x.Rows > 1}
+	}
+	var out [3]uint64 // as src/check_features.cu states
+	bytes := int64(unsafe.Sizeof(out))
+	c, from := &call{op, []any{shape(x)}}, at(op, x)
+	p := d.result(c, bytes)
+	d.enqueue(c, func() error {
+		if err := cu.MemsetD8Async(cu.DevicePtr(p), 0, bytes, d.stream); err != nil {
+			return err
+		}
+		return d.launch(kCheckFeatures, overElements(x.Len()), p, from, int64(x.Len()), int32(x.Cols))
+	})
+	d.fetch(c, unsafe.Pointer(&out[0]), p, bytes)
+	return base.FeatureCheck{Finite: out[1] < infinity, Zero: out[1] == 0, Constant: x.Rows > 1 && out[2] == 0, Checksum: out[0]}
+}

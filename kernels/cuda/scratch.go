@@ -1,0 +1,114 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"unsafe"
+
+	"gorgonia.org/cu"
+
+	base "penstock/kernels"
+)
+
+// What ops need beside their operands. Work in one stream is in order, so each purpose has one buffer.
+const (
+	partials = iota // partial sums
+	logits          // a chunk of rows of the vocabulary projection
+	deltas          // do·o of block attention
+	results         // what an op returns to the host
+	buffers
+)
+
+// buffer is scratch memory that grows and is never given back.
+type buffer struct {
+	at    address
+	bytes int64
+}
+
+// scratch returns at least so many bytes; it runs on the device's thread.
+func (d *Device) scratch(which int, bytes int64) (address, error) {
+	b := &d.buffers[which]
+	if bytes > b.bytes {
+		p, err := d.allocate(bytes)
+		if err != nil {
+			return 0, err
+		}
+		if b.at != 0 {
+			d.drop(b.at)
+		}
+		*b = buffer{p, bytes}
+	}
+	return b.at, nil
+}
+
+// drop frees memory once the work that uses it is done: the driver waits for it.
+func (d *Device) drop(p address) {
+	for i, q := range d.memory {
+		if q == cu.DevicePtr(p) {
+			d.memory = append(d.memory[:i], d.memory[i+1:]...)
+			_ = cu.MemFree(q)
+			return
+		}
+	}
+}
+
+// stageBytes is the least size of a staging chunk.
+const stageBytes = 1 << 20
+
+// staging brings small lists of numbers to the device without waiting: page-locked host memory beside device memory of the
+// same layout. What was put is valid until reset.
+type staging struct {
+	chunks []stage
+	chunk  int // in use
+	used   int // bytes of it
+}
+
+type stage struct {
+	host  unsafe.Pointer
+	dev   address
+	bytes int
+}
+
+func (s *staging) reset() { s.chunk, s.used = 0, 0 }
+
+// put copies v to the device; it is called by the caller's goroutine.
+func (d *Device) put(c *call, v []int32) address {
+	bytes := 4 * len(v)
+	if bytes == 0 {
+		return align
+	}
+	s := &d.staging
+	for s.chunk < len(s.chunks) && s.used+bytes > s.chunks[s.chunk].bytes {
+		s.chunk, s.used = s.chunk+1, 0
+	}
+	if s.chunk == len(s.chunks) {
+		if err := d.wait(func() error { return d.addStage(max(bytes, stageBytes)) }); err != nil {
+			d.keep(c, err)
+			return align
+		}
+	}
+	k := s.chunks[s.chunk]
+	from, to := unsafe.Add(k.host, s.used), k.dev+address(s.used)
+	copy(unsafe.Slice((*int32)(from), len(v)), v)
+	s.used += (bytes + align - 1) / align * align
+	d.enqueue(c, func() error { return cu.MemcpyHtoDAsync(cu.DevicePtr(to), from, int64(bytes), d.stream) })
+	return to
+}
+
+func (d *Device) addStage(bytes int) error {
+	dev, err := d.allocate(int64(bytes))
+	if err != nil {
+		return err
+	}
+	host, err := allocPinned(bytes)
+	if err != nil {
+		return err
+	}
+	d.staging.chunks = append(d.staging.chunks, stage{host, dev, bytes})
+	return nil
+}
+
+// Index uploads v, which must not change before the next Sync.
+func (d *Device) Index(v []int32) base.Index {
+	return base.Index{N: len(v), Host: v, Ptr: uintptr(d.put(&call{"Index", []any{len(v)}}, v))}
+}

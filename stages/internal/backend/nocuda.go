@@ -1,0 +1,13 @@
+//go:build !cuda
+
+package backend
+
+import (
+	"errors"
+
+	"penstock/kernels"
+)
+
+func openGPU(int) (kernels.Device, error) {
+	return nil, errors.New("this binary was built for cpu only: build with `task build:cuda`")
+}
