@@ -20,6 +20,7 @@ type Config struct {
 
 	Metrics ListenConfig `yaml:"metrics"` // each process answers Prometheus there; `penstock up` gives its nth one the port + n - 1
 	Page    ListenConfig `yaml:"page"`    // `penstock up` shows the run there
+	Traces  TracesConfig `yaml:"traces"`
 }
 
 // Processes is how many processes `penstock up` starts: the broker, unless an external one is named, and every stage.
@@ -125,6 +126,11 @@ type BrokerConfig struct {
 type ListenConfig struct {
 	Host string `yaml:"host"`
 	Port int    `yaml:"port"` // 0: any free port
+}
+
+// TracesConfig says which batches are traced, where OTEL_TRACES_SAMPLER does not.
+type TracesConfig struct {
+	Sample float64 `yaml:"sample"` // share of the batches, each whole or not at all
 }
 
 // SaveConfig is what is kept.

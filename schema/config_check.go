@@ -147,6 +147,8 @@ func (c *Config) checkServices(p *checker) {
 	p.ok(c.Metrics.Port == 0 || last <= 65535, "metrics.port", "%d processes would take the ports %d..%d, and the last port is 65535: set a smaller one, or 0 for any free ones",
 		c.Processes(), c.Metrics.Port, last)
 
+	p.number("traces.sample", c.Traces.Sample, 0, 1)
+
 	p.count("save.every", c.Save.Every, 0, many)
 	p.count("save.keep", c.Save.Keep, 1, 1<<16)
 }

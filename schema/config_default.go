@@ -20,6 +20,7 @@ func Default() Config {
 
 		Metrics: ListenConfig{Host: "127.0.0.1"},
 		Page:    ListenConfig{Host: "127.0.0.1"},
+		Traces:  TracesConfig{Sample: 1},
 	}
 }
 

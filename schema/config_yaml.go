@@ -101,5 +101,6 @@ var meaning = map[string]string{
 	"metrics.host":        "address at which each process answers Prometheus",
 	"metrics.port":        "0: any free port, written to metrics/ in the run directory; up gives each process its own from here on",
 	"page.host":           "address at which up shows the run",
+	"traces.sample":       "share of the batches that are traced, if OTEL_TRACES_SAMPLER names no sampler",
 	"page.port":           "0: any free port, written to page.url in the run directory",
 }

@@ -28,7 +28,7 @@ type Observer struct {
 func Open(ctx context.Context, env *runtime.Env) (*Observer, error) {
 	o := &Observer{env: env, Metrics: metrics.New(env.Run.Name(), env.Stage, env.Instance)}
 	var err error
-	o.Trace, err = telemetry.Open(ctx, telemetry.Process{Run: env.Run.Name(), Stage: env.Stage, Instance: env.Instance, Device: env.Device},
+	o.Trace, err = telemetry.Open(ctx, telemetry.Process{Run: env.Run.Name(), Stage: env.Stage, Instance: env.Instance, Device: env.Device}, env.Config.Traces.Sample,
 		func(err error) { env.Log.Warn("traces", "err", err) })
 	if err != nil {
 		return nil, runtime.Permanent(err)

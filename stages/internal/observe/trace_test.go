@@ -4,24 +4,18 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
 	"penstock/schema"
-	"penstock/stages/internal/telemetry"
 	"penstock/stages/stagestest"
 )
 
@@ -43,62 +37,6 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	return m.Run()
-}
-
-// span is a received span with the process that it came from.
-type span struct {
-	*trace.Span
-	service, instance string
-}
-
-func (s span) attr(key string) string {
-	for _, kv := range s.Attributes {
-		if kv.Key == key {
-			switch {
-			case kv.Value.GetStringValue() != "":
-				return kv.Value.GetStringValue()
-			default:
-				return fmt.Sprint(kv.Value.GetIntValue())
-			}
-		}
-	}
-	return ""
-}
-
-// receiver takes OTLP over HTTP, as a collector does.
-type receiver struct {
-	mu    sync.Mutex
-	spans []span
-}
-
-func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	body, err := io.ReadAll(req.Body)
-	var msg collector.ExportTraceServiceRequest
-	if err == nil {
-		err = proto.Unmarshal(body, &msg)
-	}
-	if err != nil || req.URL.Path != "/v1/traces" {
-		http.Error(w, fmt.Sprint(err), http.StatusBadRequest)
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, rs := range msg.ResourceSpans {
-		var from span
-		for _, kv := range rs.Resource.Attributes {
-			switch kv.Key {
-			case "service.name":
-				from.service = kv.Value.GetStringValue()
-			case "service.instance.id":
-				from.instance = kv.Value.GetStringValue()
-			}
-		}
-		for _, ss := range rs.ScopeSpans {
-			for _, s := range ss.Spans {
-				r.spans = append(r.spans, span{s, from.service, from.instance})
-			}
-		}
-	}
 }
 
 // trainWith runs `penstock up` as processes of their own, with more in the environment.
@@ -125,24 +63,28 @@ func trainWith(t *testing.T, c schema.Config, env ...string) (dir string) {
 
 // TestOneTraceABatch trains and holds every trace that a collector received against what a batch goes through.
 func TestOneTraceABatch(t *testing.T) {
-	var r receiver
-	srv := httptest.NewServer(&r)
-	defer srv.Close()
-	c := stagestest.Config(t, 60, nil)
-	trainWith(t, c, "OTEL_EXPORTER_OTLP_ENDPOINT="+srv.URL, "OTEL_TRACES_SAMPLER=parentbased_always_on")
+	for _, of := range []struct {
+		name  string
+		ranks int
+		to    func(*receiver, *testing.T) []string
+	}{{"one rank, HTTP", 1, (*receiver).overHTTP}, {"two ranks, gRPC", 2, (*receiver).overGRPC}} {
+		t.Run(of.name, func(t *testing.T) {
+			var r receiver
+			c := stagestest.Config(t, 60, func(c *schema.Config) { c.Draft.Ranks = of.ranks })
+			trainWith(t, c, of.to(&r, t)...)
+			traces, steps := r.sorted()
+			if len(traces) < 6 {
+				t.Fatalf("%d traces of batches", len(traces))
+			}
+			checkBatches(t, traces)
+			checkSteps(t, c, traces, steps)
+		})
+	}
+}
 
-	traces := map[string][]span{}
-	var steps []span
-	for _, s := range r.spans {
-		if s.Name == telemetry.Step {
-			steps = append(steps, s)
-			continue
-		}
-		traces[hex.EncodeToString(s.TraceId)] = append(traces[hex.EncodeToString(s.TraceId)], s)
-	}
-	if len(traces) < 6 {
-		t.Fatalf("%d traces of batches", len(traces))
-	}
+// checkBatches holds every trace against what a batch goes through.
+func checkBatches(t *testing.T, traces map[string][]span) {
+	t.Helper()
 	batches := map[string]bool{}
 	for id, spans := range traces {
 		checkWhole(t, id, spans)
@@ -152,19 +94,39 @@ func TestOneTraceABatch(t *testing.T) {
 		}
 		batches[batch] = true
 	}
-	linked := map[string]bool{}
+}
+
+// checkSteps holds the steps against the batches in them: each rank takes every step, and links to what it trained itself.
+func checkSteps(t *testing.T, c schema.Config, traces map[string][]span, steps []span) {
+	t.Helper()
+	links, taken, ranks := map[string]int{}, map[string]int{}, map[string]bool{}
 	for _, s := range steps {
-		if len(s.Links) == 0 || len(s.Links) > c.Window.Batches {
-			t.Errorf("step of window %s links to %d batches", s.attr("penstock.window"), len(s.Links))
+		window := s.attr("penstock.window")
+		taken[window]++
+		ranks[s.instance] = true
+		if len(s.Links) > c.Window.Batches {
+			t.Errorf("step of window %s links to %d batches", window, len(s.Links))
 		}
 		for _, l := range s.Links {
-			linked[hex.EncodeToString(l.TraceId)] = true
+			id := hex.EncodeToString(l.TraceId)
+			links[id]++
+			if spans := traces[id]; len(spans) == 0 || spans[0].attr("penstock.window") != window {
+				t.Errorf("step of window %s links to trace %s, which is of another window or not there", window, id)
+			}
 		}
 	}
 	for id := range traces {
-		if !linked[id] {
-			t.Errorf("no step links to trace %s", id)
+		if links[id] != 1 {
+			t.Errorf("%d steps link to trace %s", links[id], id)
 		}
+	}
+	for window, n := range taken {
+		if n != c.Draft.Ranks {
+			t.Errorf("%d steps of window %s by %d ranks", n, window, c.Draft.Ranks)
+		}
+	}
+	if len(ranks) != c.Draft.Ranks {
+		t.Errorf("steps of %d ranks, want %d", len(ranks), c.Draft.Ranks)
 	}
 }
 
@@ -222,12 +184,29 @@ func checkWhole(t *testing.T, id string, spans []span) {
 	}
 }
 
+// TestSamplingKeepsTracesWhole traces a part of the batches, by configuration.
+func TestSamplingKeepsTracesWhole(t *testing.T) {
+	var r receiver
+	trainWith(t, stagestest.Config(t, 120, func(c *schema.Config) { c.Traces.Sample = 0.4 }), r.overHTTP(t)...)
+	traces, _ := r.sorted()
+	last := 0
+	for _, spans := range traces {
+		n, err := strconv.Atoi(spans[0].attr("penstock.batch"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = max(last, n)
+	}
+	if len(traces) == 0 || len(traces) > last*9/10 {
+		t.Errorf("%d traces of at least %d batches, at a share of 0.4", len(traces), last+1)
+	}
+	checkBatches(t, traces)
+}
+
 // TestUnsampledTracesStayAway runs with a sampler that takes no batch.
 func TestUnsampledTracesStayAway(t *testing.T) {
 	var r receiver
-	srv := httptest.NewServer(&r)
-	defer srv.Close()
-	trainWith(t, stagestest.Config(t, 30, nil), "OTEL_EXPORTER_OTLP_ENDPOINT="+srv.URL, "OTEL_TRACES_SAMPLER=parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG=0")
+	trainWith(t, stagestest.Config(t, 30, nil), append(r.overHTTP(t), "OTEL_TRACES_SAMPLER=parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG=0")...)
 	if len(r.spans) > 0 {
 		t.Errorf("%d spans of batches that are not sampled", len(r.spans))
 	}

@@ -16,7 +16,7 @@ import (
 // recording returns a tracer whose spans end in memory.
 func recording(t testing.TB) (*Tracer, *tracetest.InMemoryExporter) {
 	t.Helper()
-	tr, err := Open(t.Context(), Process{Run: "r", Stage: "target", Instance: "target-1", Device: "cpu"}, func(err error) { t.Error(err) })
+	tr, err := Open(t.Context(), Process{Run: "r", Stage: "target", Instance: "target-1", Device: "cpu"}, 1, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestRecentKeepsTheLatest(t *testing.T) {
 func BenchmarkSpan(b *testing.B) {
 	of := Of{Batch: schema.Batch{Run: "r", Bucket: "b96"}, Subject: "ps.fwd.b96", Operation: "process"}
 	b.Run("off", func(b *testing.B) {
-		tr, err := Open(b.Context(), Process{}, func(error) {})
+		tr, err := Open(b.Context(), Process{}, 1, func(error) {})
 		if err != nil {
 			b.Fatal(err)
 		}

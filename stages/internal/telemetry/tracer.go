@@ -38,9 +38,9 @@ type Tracer struct {
 	tracer   trace.Tracer
 }
 
-// Open reads the OTEL_ variables and returns a tracer that exports as they say. onError is told of spans that could
-// not be delivered; it must not block.
-func Open(ctx context.Context, p Process, onError func(error)) (*Tracer, error) {
+// Open reads the OTEL_ variables and returns a tracer that exports as they say. Where they name no sampler, a share of the
+// batches is traced, from 0 to 1. onError is told of spans that could not be delivered; it must not block.
+func Open(ctx context.Context, p Process, share float64, onError func(error)) (*Tracer, error) {
 	t := &Tracer{process: p, recent: newRecent(p.Instance), tracer: noop.NewTracerProvider().Tracer("penstock")}
 	protocol, on := exportProtocol(os.Getenv)
 	if !on {
@@ -55,9 +55,12 @@ func Open(ctx context.Context, p Process, onError func(error)) (*Tracer, error) 
 		return nil, errors.Join(err, exporter.Shutdown(ctx))
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(onError))
-	// The sampler is the one that OTEL_TRACES_SAMPLER names; by default every root is sampled, and a child is when its
-	// root is, so that a trace is whole or not there.
-	t.provider = sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(res))
+	options := []sdktrace.TracerProviderOption{sdktrace.WithBatcher(exporter), sdktrace.WithResource(res)}
+	if os.Getenv("OTEL_TRACES_SAMPLER") == "" {
+		// A child is sampled when its root is, so that a trace is whole or not there.
+		options = append(options, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(share))))
+	}
+	t.provider = sdktrace.NewTracerProvider(options...)
 	t.tracer = t.provider.Tracer("penstock", trace.WithSchemaURL(semconv.SchemaURL))
 	return t, nil
 }
