@@ -94,7 +94,7 @@ func (b Board) List(ctx context.Context, pattern string) ([]Hint, error) {
 // Watch calls f with each hint whose key matches pattern, those on the board first, then each new one. Of several
 // that follow each other quickly, some may be left out, the last never. It returns f's error, or the cause of ctx.
 func (b Board) Watch(ctx context.Context, pattern string, f func(Hint) error) error {
-	return b.c.follow(ctx, boardStream, boardPrefix+pattern, cursor{last: true}, func(m *nats.Msg) error {
+	return b.c.follow(ctx, boardStream, reading{filters: []string{boardPrefix + pattern}, at: cursor{last: true}}, func(m *nats.Msg) error {
 		if h, ok := b.hint(m); ok {
 			return f(h)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -32,16 +33,20 @@ func (at cursor) policy() jetstream.DeliverPolicy {
 }
 
 // reader makes a consumer that needs no acknowledgements and returns how many messages it finds stored.
-func (c *Conn) reader(ctx context.Context, stream, filter string, policy jetstream.DeliverPolicy, after uint64) (*pull, uint64, error) {
+func (c *Conn) reader(ctx context.Context, stream string, filters []string, policy jetstream.DeliverPolicy, after uint64) (*pull, uint64, error) {
 	cfg := jetstream.ConsumerConfig{
-		FilterSubject: filter, DeliverPolicy: policy, AckPolicy: jetstream.AckNonePolicy,
-		MemoryStorage: true, InactiveThreshold: readerLife,
+		DeliverPolicy: policy, AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, InactiveThreshold: readerLife,
+	}
+	if len(filters) == 1 {
+		cfg.FilterSubject = filters[0]
+	} else {
+		cfg.FilterSubjects = filters
 	}
 	if policy == jetstream.DeliverByStartSequencePolicy {
 		cfg.OptStartSeq = after + 1
 	}
 	var info *jetstream.ConsumerInfo
-	err := c.retry(ctx, "read "+filter, func(ctx context.Context) error {
+	err := c.retry(ctx, "read "+strings.Join(filters, ", "), func(ctx context.Context) error {
 		cons, err := c.js.CreateConsumer(ctx, stream, cfg)
 		if err == nil {
 			info = cons.CachedInfo()
@@ -81,7 +86,7 @@ func (c *Conn) snapshot(ctx context.Context, stream, filter string, policy jetst
 
 // readAll ends with the messages that were there at first. Fewer are right only where they may be replaced meanwhile.
 func (c *Conn) readAll(ctx context.Context, stream, filter string, policy jetstream.DeliverPolicy) ([]*nats.Msg, error) {
-	p, n, err := c.reader(ctx, stream, filter, policy, 0)
+	p, n, err := c.reader(ctx, stream, []string{filter}, policy, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -103,10 +108,18 @@ func (c *Conn) readAll(ctx context.Context, stream, filter string, policy jetstr
 	return msgs, nil
 }
 
+// reading is how a stream is followed: which subjects, from where, and, if every is positive, only so often.
+type reading struct {
+	filters []string
+	at      cursor
+	every   time.Duration
+}
+
 // follow calls f for each message after the cursor, in order and once, until ctx ends or f fails.
-func (c *Conn) follow(ctx context.Context, stream, filter string, at cursor, f func(*nats.Msg) error) error {
+func (c *Conn) follow(ctx context.Context, stream string, r reading, f func(*nats.Msg) error) error {
+	at := r.at
 	for {
-		p, _, err := c.reader(ctx, stream, filter, at.policy(), at.seq)
+		p, _, err := c.reader(ctx, stream, r.filters, at.policy(), at.seq)
 		if errors.Is(err, jetstream.ErrStreamNotFound) && (at.last || at.seq == 0) && sleep(ctx, maxWait) == nil {
 			at = cursor{last: at.last} // whoever lost it makes it again
 			continue
@@ -118,7 +131,7 @@ func (c *Conn) follow(ctx context.Context, stream, filter string, at cursor, f f
 			return err
 		}
 		if err = c.sameStore(ctx, stream, at); err == nil {
-			err = p.each(ctx, func(m *nats.Msg, seq uint64) error {
+			err = p.each(ctx, r.every, func(m *nats.Msg, seq uint64) error {
 				at.seq, at.subject = seq, m.Subject
 				if meta, err := m.Metadata(); err == nil {
 					at.stored = meta.Timestamp
@@ -139,11 +152,11 @@ func (c *Conn) follow(ctx context.Context, stream, filter string, at cursor, f f
 // errGap ends a reader that may have missed a message; another one continues where it stopped.
 var errGap = errors.New("reader was interrupted")
 
-// each calls f with the messages of a reader, without end.
-func (p *pull) each(ctx context.Context, f func(m *nats.Msg, seq uint64) error) error {
+// each calls f with the messages of a reader, without end: as they come, or all there are every so often.
+func (p *pull) each(ctx context.Context, every time.Duration, f func(m *nats.Msg, seq uint64) error) error {
 	session := p.c.current()
 	for count := uint64(1); ; count++ {
-		m, err := p.nextIn(ctx, session)
+		m, err := p.nextIn(ctx, session, every)
 		if errors.Is(err, ErrGone) {
 			return errGap
 		}
@@ -173,12 +186,26 @@ func (p *pull) inOrder(m *nats.Msg, count uint64) (uint64, error) {
 	return meta.Sequence.Stream, nil
 }
 
-// nextIn is next that ends with the session.
-func (p *pull) nextIn(ctx context.Context, session context.Context) (*nats.Msg, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// nextIn is next that ends with the session. With a positive every it looks only so often when nothing is there.
+func (p *pull) nextIn(ctx context.Context, session context.Context, every time.Duration) (*nats.Msg, error) {
+	in, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(session, func() { cancel(errGap) })()
-	return p.next(ctx)
+	if every <= 0 {
+		return p.next(in)
+	}
+	for {
+		m, err := p.take(in)
+		if isTransient(err) {
+			return nil, errGap
+		}
+		if !errors.Is(err, ErrEmpty) {
+			return m, err
+		}
+		if sleep(in, every) != nil {
+			return nil, context.Cause(in)
+		}
+	}
 }
 
 // stream returns a handle without asking the server again.

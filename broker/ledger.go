@@ -156,7 +156,23 @@ func (l Ledger) read(ctx context.Context, filter string, policy jetstream.Delive
 // Follow calls f for every record that matches filter and has a sequence above after, those stored already and then
 // each new one, in order, none twice, through restarts of the server. It returns f's error, or the cause of ctx.
 func (l Ledger) Follow(ctx context.Context, filter string, after uint64, f func(Entry) error) error {
-	return l.c.follow(ctx, ledgerStream, filter, cursor{seq: after}, func(m *nats.Msg) error {
+	return l.follow(ctx, reading{filters: []string{filter}, at: cursor{seq: after}}, f)
+}
+
+// FollowFront is Follow of the generations' openings and the windows' control records from the first on: how far the run
+// is, and not what becomes of each batch.
+func (l Ledger) FollowFront(ctx context.Context, f func(Entry) error) error {
+	return l.follow(ctx, reading{filters: []string{LedgerGens, LedgerControls}}, f)
+}
+
+// Trail is Follow of everything, from the first record on, that looks only every so often: for whoever counts, since many
+// records at once cost the server and the reader much less than each as it comes.
+func (l Ledger) Trail(ctx context.Context, every time.Duration, f func(Entry) error) error {
+	return l.follow(ctx, reading{filters: []string{LedgerAll}, every: every}, f)
+}
+
+func (l Ledger) follow(ctx context.Context, r reading, f func(Entry) error) error {
+	return l.c.follow(ctx, ledgerStream, r, func(m *nats.Msg) error {
 		e, err := entry(m)
 		if err != nil {
 			return err

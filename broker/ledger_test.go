@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -143,6 +144,20 @@ func TestLedgerStateAndGenerations(t *testing.T) {
 }
 
 func TestFollowIsOrderedAndWholeThroughRestarts(t *testing.T) {
+	type follow func(context.Context, broker.Ledger, func(broker.Entry) error) error
+	for name, follow := range map[string]follow{
+		"follow": func(ctx context.Context, l broker.Ledger, f func(broker.Entry) error) error {
+			return l.Follow(ctx, broker.LedgerAll, 0, f)
+		},
+		"trail": func(ctx context.Context, l broker.Ledger, f func(broker.Entry) error) error {
+			return l.Trail(ctx, 5*time.Millisecond, f)
+		},
+	} {
+		t.Run(name, func(t *testing.T) { followThroughRestarts(t, follow) })
+	}
+}
+
+func followThroughRestarts(t *testing.T, follow func(context.Context, broker.Ledger, func(broker.Entry) error) error) {
 	p := brokertest.StartProcess(t, "default")
 	c := p.Conn("follower", broker.Options{})
 	w := p.Conn("writer", broker.Options{}).Ledger()
@@ -158,7 +173,7 @@ func TestFollowIsOrderedAndWholeThroughRestarts(t *testing.T) {
 	done := make(chan error, 1)
 	end := errors.New("end")
 	go func() {
-		done <- c.Ledger().Follow(ctx, broker.LedgerAll, 0, func(e broker.Entry) error {
+		done <- follow(ctx, c.Ledger(), func(e broker.Entry) error {
 			i := e.Record.(schema.Claim).Index
 			if i != seen.Load() {
 				return fmt.Errorf("got batch %d, want %d", i, seen.Load())
@@ -181,6 +196,45 @@ func TestFollowIsOrderedAndWholeThroughRestarts(t *testing.T) {
 	}
 	if err := <-done; !errors.Is(err, end) {
 		t.Fatalf("follow: %v after %d records", err, seen.Load())
+	}
+}
+
+func TestFrontIsGenerationsAndCommitsAlone(t *testing.T) {
+	b := brokertest.Start(t)
+	ctx := brokertest.Context(t)
+	l := b.Conn("test", broker.Options{}).Ledger()
+	end := errors.New("end")
+	var kinds []string
+	done := make(chan error, 1)
+	go func() {
+		done <- l.FollowFront(ctx, func(e broker.Entry) error {
+			kinds = append(kinds, e.Record.Kind())
+			if c, ok := e.Record.(schema.Commit); ok && c.Window == 1 {
+				return end
+			}
+			return nil
+		})
+	}()
+	if _, err := l.Gen(ctx, schema.Gen{Run: "test", Gen: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for w := range uint32(2) {
+		seq, err := l.Claim(ctx, schema.Claim{Batch: batch(1, w, w), Rank: "r"}, 0)
+		if err == nil {
+			_, err = l.Added(ctx, schema.Added{Batch: batch(1, w, w), Rank: "r"}, seq)
+		}
+		if err == nil {
+			_, err = l.Commit(ctx, schema.Commit{Run: "test", Gen: 1, Window: w, Batches: []uint32{w}}, 0)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-done; !errors.Is(err, end) {
+		t.Fatal(err)
+	}
+	if want := []string{"gen", "commit", "commit"}; !slices.Equal(kinds, want) {
+		t.Errorf("followed %v, want %v", kinds, want)
 	}
 }
 

@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"penstock/broker"
 	"penstock/schema"
@@ -12,6 +13,9 @@ import (
 
 // sample is how many batches a share of rejects is at least taken of: one of the first three proves nothing.
 const sample = 100
+
+// countEvery is how often the ledger is asked for rejects.
+const countEvery = 250 * time.Millisecond
 
 // rejects counts the batches that the ledger rejects in the surviving lineage.
 type rejects struct {
@@ -28,7 +32,7 @@ type rejects struct {
 // fault is not in a few documents.
 func watchRejects(ctx context.Context, w *worker.Worker) error {
 	r := rejects{share: w.Config.Train.MaxRejected, at: map[uint32]int{}, dead: map[uint32]map[uint32]bool{}}
-	return w.Conn.Ledger().Follow(ctx, broker.LedgerAll, 0, func(e broker.Entry) error { return r.apply(e.Record) })
+	return w.Conn.Ledger().Trail(ctx, countEvery, func(e broker.Entry) error { return r.apply(e.Record) })
 }
 
 func (r *rejects) apply(rec schema.Record) error {

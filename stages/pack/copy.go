@@ -36,6 +36,11 @@ type packed struct {
 // pack copies the captures of a hop into an own slot, tests the copy, and returns the hop to publish.
 func (s *session) pack(ctx context.Context, h worker.Hop) (packed, error) {
 	r := h.Record
+	if h.Redelivered { // what came of the first delivery may be known
+		if err := s.w.Ledger.Look(ctx, s.w.Conn, r.Batch); err != nil {
+			return packed{}, err
+		}
+	}
 	void, err := s.w.Settled(ctx, r.Batch)
 	if err != nil {
 		return packed{}, err

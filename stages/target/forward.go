@@ -79,6 +79,11 @@ func (s *session) mayTake(all bool) func(policy.Head) bool {
 // take works on a root, or settles it if it may not be worked on. It is told what the root waited for.
 func (s *session) take(ctx context.Context, d *broker.Delivery[schema.Root], waits []telemetry.Wait) error {
 	r := d.Record
+	if d.Redelivered { // it may have been declared dead
+		if err := s.w.Ledger.Look(ctx, s.w.Conn, r.Batch); err != nil {
+			return err
+		}
+	}
 	var stale, dead bool
 	var reserve policy.Reserve
 	s.w.Ledger.View(func(l *policy.Lineage) {

@@ -66,7 +66,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	followed := make(chan error, 1)
 	go func() {
-		followed <- c.conn.Ledger().Follow(ctx, broker.LedgerAll, 0, func(e broker.Entry) error {
+		followed <- c.conn.Ledger().Trail(ctx, every/2, func(e broker.Entry) error {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.counts.apply(e)

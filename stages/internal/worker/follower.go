@@ -2,18 +2,20 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"penstock/broker"
 	"penstock/broker/policy"
 	"penstock/schema"
+	"penstock/stages/internal/runtime"
 )
 
-// Follower keeps the lineage as the ledger tells it. It is safe for concurrent use.
+// Follower keeps the lineage as the ledger tells it: all of it, or, where only the front matters, no batches but those that
+// were asked for. It is safe for concurrent use.
 type Follower struct {
+	front bool // only generations and control records are followed
+
 	mu      sync.Mutex
 	lineage policy.Lineage
 	opener  string // run that opened the generation in force
@@ -24,11 +26,23 @@ type Follower struct {
 // NewFollower returns a follower that has read nothing.
 func NewFollower() *Follower { return &Follower{changed: make(chan struct{})} }
 
+// followerFor returns the follower that a stage needs. One rank in free order takes batches as they come: then what has
+// been claimed and added concerns nobody but that rank.
+func followerFor(env *runtime.Env) *Follower {
+	f := NewFollower()
+	f.front = env.Stage != "draft" && env.Config.Draft.Ranks == 1 && !env.Config.Deterministic
+	return f
+}
+
 func (f *Follower) run(ctx context.Context, conn *broker.Conn) error {
-	return conn.Ledger().Follow(ctx, broker.LedgerAll, 0, func(e broker.Entry) error {
+	read := func(e broker.Entry) error {
 		f.read(e)
 		return nil
-	})
+	}
+	if f.front {
+		return conn.Ledger().FollowFront(ctx, read)
+	}
+	return conn.Ledger().Follow(ctx, broker.LedgerAll, 0, read)
 }
 
 func (f *Follower) read(e broker.Entry) {
@@ -86,26 +100,24 @@ func (f *Follower) Changed() <-chan struct{} {
 	return f.changed
 }
 
+// Look reads what the ledger says of a batch, if that is not followed.
+func (f *Follower) Look(ctx context.Context, conn *broker.Conn, b schema.Batch) error {
+	if !f.front {
+		return nil
+	}
+	entries, _, err := conn.Ledger().History(ctx, broker.LedgerBatch(b.Gen, b.Window, b.Index))
+	for _, e := range entries {
+		f.Apply(e)
+	}
+	return err
+}
+
 // Front returns the generation in force and the first window that has not committed.
 func (f *Follower) Front() (gen, next uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.lineage.Gen, f.lineage.Next
 }
-
-// WaitFront returns when the front is no longer gen and next, or after d, and whether the front moved.
-func (f *Follower) WaitFront(ctx context.Context, gen, next uint32, d time.Duration) (moved bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, d, errLate)
-	defer cancel()
-	err = f.Wait(ctx, func(l *policy.Lineage) bool { return l.Gen != gen || l.Next != next })
-	if errors.Is(err, errLate) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// errLate ends a wait whose time is up.
-var errLate = errors.New("time is up")
 
 // Wait returns once cond holds. It is checked after each entry, under the follower's lock.
 func (f *Follower) Wait(ctx context.Context, cond func(l *policy.Lineage) bool) error {

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"penstock/broker"
+	"penstock/broker/brokertest"
+	"penstock/broker/policy"
 	"penstock/schema"
 )
 
@@ -24,20 +25,44 @@ func TestGenerationOfAnotherRunIsNotOurs(t *testing.T) {
 	}
 }
 
-func TestWaitFront(t *testing.T) {
+// TestFrontFollowerLooks has a follower of the front learn what became of a batch only when it is asked to look.
+func TestFrontFollowerLooks(t *testing.T) {
+	b := brokertest.Start(t)
+	ctx := brokertest.Context(t)
+	conn := b.Conn("test", broker.Options{})
 	f := NewFollower()
-	f.Apply(broker.Entry{Seq: 1, Record: schema.Gen{Gen: 1}})
-	if moved, err := f.WaitFront(t.Context(), 1, 0, time.Millisecond); moved || err != nil {
-		t.Errorf("a front that stands: %v, %v", moved, err)
+	f.front = true
+	ended := make(chan error, 1)
+	running, stop := context.WithCancel(ctx)
+	go func() { ended <- f.run(running, conn) }()
+	defer func() { stop(); <-ended }()
+
+	dead := schema.Batch{Run: "test", Gen: 1, Window: 0, Index: 3, Bucket: "b64"}
+	l := conn.Ledger()
+	if _, err := l.Append(ctx, broker.LedgerBatch(1, 0, 3), schema.Suspect{Batch: dead, Reason: "zero", From: "target-1"}, 0); err != nil {
+		t.Fatal(err)
 	}
-	got := make(chan bool, 1)
-	go func() {
-		moved, err := f.WaitFront(t.Context(), 1, 0, time.Hour)
-		got <- moved && err == nil
-	}()
-	f.Apply(broker.Entry{Seq: 2, Record: schema.Claim{Batch: schema.Batch{Gen: 1}}})
-	f.Apply(broker.Entry{Seq: 3, Record: schema.Commit{Gen: 1, Window: 0}})
-	if !<-got {
-		t.Error("the front moved and nobody was told")
+	last, err := l.Last(ctx, broker.LedgerBatch(1, 0, 3))
+	if err == nil {
+		_, err = l.Append(ctx, broker.LedgerBatch(1, 0, 3), schema.Dead{Batch: dead, Reason: "zero"}, last.Seq)
+	}
+	if err == nil {
+		_, err = l.Gen(ctx, schema.Gen{Run: "test", Gen: 1})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := func() (s policy.State) {
+		f.View(func(l *policy.Lineage) { s = l.Of(0, 3).State })
+		return s
+	}
+	if err := f.Wait(ctx, func(l *policy.Lineage) bool { return l.Gen == 1 }); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(); got != policy.Planned {
+		t.Fatalf("before looking: state %v", got)
+	}
+	if err := f.Look(ctx, conn, dead); err != nil || state() != policy.Dead {
+		t.Fatalf("after looking: state %v, %v", state(), err)
 	}
 }

@@ -37,6 +37,9 @@ func (w *Worker) Release(ctx context.Context, r schema.SlotRef) error {
 // Reject asks for a batch's features to be computed again, or, the second time, declares the batch dead. Its root is
 // handed back, or acknowledged.
 func (w *Worker) Reject(ctx context.Context, h schema.Hop, reason string) error {
+	if err := w.Ledger.Look(ctx, w.Conn, h.Batch); err != nil {
+		return err
+	}
 	for {
 		var verdict policy.Verdict
 		var after uint64

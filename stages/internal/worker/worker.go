@@ -72,7 +72,7 @@ func Run(ctx context.Context, env *runtime.Env, body func(context.Context, *Work
 	tell, own := newNotes(env.Log), *env
 	own.Log = slog.New(tell) // the body's warnings; those of the connection itself stay in the log
 	w := &Worker{
-		Env: &own, Observer: obs, Conn: conn, Ledger: NewFollower(), Book: account.New(account.Starting),
+		Env: &own, Observer: obs, Conn: conn, Ledger: followerFor(env), Book: account.New(account.Starting),
 		Incarnation: rand.Uint64(), AckWait: ackWait,
 	}
 	w.Keeper = newKeeper(conn.ProgressRoot, ackWait/4)
