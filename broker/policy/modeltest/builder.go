@@ -18,6 +18,9 @@ func (m *Model) publishable(s *State, add func(a, b int)) {
 		return
 	}
 	for k, list := range m.buckets {
+		if stored, _ := m.stored(s, k); stored >= m.wire { // refused; the builder tries again
+			continue
+		}
 		skip := 0
 		for _, b := range list {
 			if s.sent&bit(b) != 0 {
@@ -33,6 +36,29 @@ func (m *Model) publishable(s *State, add func(a, b int)) {
 			}
 		}
 	}
+}
+
+// stored counts the roots on a bucket's subject, and those of generations that are over among them.
+func (m *Model) stored(s *State, bucket int) (all, old int) {
+	for _, r := range s.roots {
+		if int(m.batches[r.batch].bucket) == bucket {
+			all++
+			if r.gen != s.gen {
+				old++
+			}
+		}
+	}
+	return all, old
+}
+
+// due reports whether a bucket's next root may be published by the windows that have committed.
+func (m *Model) due(s *State, bucket int) bool {
+	for _, b := range m.buckets[bucket] {
+		if s.sent&bit(b) == 0 {
+			return s.builder == s.gen && policy.Publishable(uint32(m.batches[b].window), s.led.lineage.Next, uint32(m.Lookahead))
+		}
+	}
+	return false
 }
 
 func (m *Model) publishRoot(s *State, bucket, b int) error {

@@ -11,7 +11,7 @@ import (
 type Result struct {
 	States, Transitions int
 	Depth               int
-	Complete            int // states in which the run is complete
+	Complete            int // states in which the run is complete and everything has been given back
 	Elapsed             time.Duration
 	Failure             *Failure // nil if every promise is kept
 }
@@ -30,6 +30,7 @@ type Failure struct {
 var (
 	ErrDeadlock = errors.New("nobody can do anything, and the run is not complete")
 	ErrLivelock = errors.New("whatever is done, the run never completes")
+	ErrRemains  = errors.New("the run is complete, and something is never given back")
 	ErrTooLarge = errors.New("more states than allowed")
 )
 
@@ -42,12 +43,13 @@ type explorer struct {
 	by    []Action
 	ways  []uint32 // of each state in turn, where steps that are not chance lead
 	first []uint32 // of each state, its first in ways
-	done  []uint32
+	done  []uint32 // complete and cleared up
+	over  []bool   // of each state, whether the run is complete
 	buf   []byte
 }
 
-// Explore visits every state that can be reached, breadth first, and then asks of each whether the run can still
-// complete without the help of chance. With more than limit states it gives up with ErrTooLarge.
+// Explore visits every state that can be reached, breadth first, and then asks of each whether the run can still complete,
+// and give back every slot and empty every queue, without the help of chance. With more than limit states it gives up with ErrTooLarge.
 //
 // States are told apart by 64-bit hashes: of five million states, two are taken for one with a probability of 10^-6.
 func Explore(m *Model, limit int) Result {
@@ -61,13 +63,18 @@ func Explore(m *Model, limit int) Result {
 		var next []*State
 		for _, s := range frontier {
 			x.first = append(x.first, uint32(len(x.ways)))
-			if m.Done(s) {
-				x.done = append(x.done, id)
+			if m.Drained(s) {
+				x.done, x.over = append(x.done, id), append(x.over, true)
 				id++
 				continue
 			}
 			actions = m.Actions(s, actions[:0])
+			done := m.Done(s)
+			x.over = append(x.over, done)
 			for _, a := range actions {
+				if done && steps[a.Step].fault { // what is left is to clear up
+					continue
+				}
 				scratch.copyFrom(s)
 				res.Transitions++
 				if err := m.Do(scratch, a); err != nil {
@@ -148,14 +155,19 @@ func (x *explorer) stuck() *Failure {
 			}
 		}
 	}
-	for id := range n { // the dead end that is reached soonest tells more than the step that made it certain
-		if !live[id] && x.first[id] == x.first[id+1] {
-			return &Failure{ErrDeadlock, x.trace(uint32(id), Action{})}
-		}
-	}
-	for id := range n {
-		if !live[id] {
-			return &Failure{ErrLivelock, x.trace(uint32(id), Action{})}
+	// The dead end that is reached soonest tells more than the step that made it certain.
+	for _, kind := range []struct {
+		err error
+		is  func(id int) bool
+	}{
+		{ErrRemains, func(id int) bool { return x.over[id] }},
+		{ErrDeadlock, func(id int) bool { return x.first[id] == x.first[id+1] }},
+		{ErrLivelock, func(int) bool { return true }},
+	} {
+		for id := range n {
+			if !live[id] && kind.is(id) {
+				return &Failure{kind.err, x.trace(uint32(id), Action{})}
+			}
 		}
 	}
 	return nil

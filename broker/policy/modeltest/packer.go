@@ -110,8 +110,10 @@ func (m *Model) unneeded(s *State, h hop) bool {
 
 // drop leaves a hop to be settled without work.
 func (m *Model) drop(s *State, i int) error {
-	if m.without(DropReleases) {
-		s.hops[i].state = hopReleased
+	h := &s.hops[i]
+	committed := h.gen == s.gen && m.batches[h.batch].window < s.led.window
+	if m.without(DropReleases) || m.without(DropCommittedReleases) && committed {
+		h.state = hopReleased
 		return nil
 	}
 	return m.finish(s, i)

@@ -106,7 +106,7 @@ func (m *Model) committedUses(s *State, add func(a, b int)) {
 	}
 	for o := range m.pools {
 		for _, u := range m.slotsOf(s, o) {
-			if u.state == published && m.batches[u.batch].window < s.led.window {
+			if u.state >= published && m.batches[u.batch].window < s.led.window {
 				add(o, 0)
 				break
 			}
@@ -116,7 +116,7 @@ func (m *Model) committedUses(s *State, add func(a, b int)) {
 
 func (m *Model) freeCommitted(s *State, o, _ int) error {
 	for i := range m.slotsOf(s, o) {
-		if u := &m.slotsOf(s, o)[i]; u.state == published && m.batches[u.batch].window < s.led.window {
+		if u := &m.slotsOf(s, o)[i]; u.state >= published && m.batches[u.batch].window < s.led.window {
 			*u = use{}
 		}
 	}
@@ -136,7 +136,7 @@ func (m *Model) freeMovedBack(s *State, o, _ int) error {
 	s.moved &^= 1 << o
 	lowest, ok := s.led.lineage.Lowest(s.led.lineage.Next, m.planned(s.led.window))
 	for i := range m.slotsOf(s, o) {
-		if u := &m.slotsOf(s, o)[i]; ok && u.state == published && uint32(u.batch) >= lowest {
+		if u := &m.slotsOf(s, o)[i]; ok && u.state >= published && uint32(u.batch) >= lowest {
 			*u = use{}
 		}
 	}

@@ -3,7 +3,7 @@ package modeltest
 // Rule names one of the rules that the protocol stands on.
 type Rule int
 
-// The rules that can be taken out of force, one at a time.
+// The rules that can be taken out of force.
 const (
 	None                   Rule = iota
 	CreditFloor                 // a pull limit is at least the bucket's most batches of a window
@@ -16,6 +16,7 @@ const (
 	ReleaseNamesOwner           // and only by the incarnation that it names
 	ReleaseBeforeAck            // a slot is released before the hop is acknowledged
 	DropReleases                // whoever drops a message releases its slot
+	DropCommittedReleases       // also if its window has committed
 	FreeCommitted               // an owner frees the slots of committed windows
 	FreeOldGeneration           // an owner frees all slots when a generation opens
 	BumpBeforeWrite             // the generation word moves before the slot is written
@@ -42,7 +43,7 @@ const (
 
 var ruleNames = [rules]string{
 	"None", "CreditFloor", "PublishWithinLookahead", "PublishInPlanOrder", "ResumeBehindTail", "ReserveTarget", "ReservePack",
-	"ReleaseNamesGeneration", "ReleaseNamesOwner", "ReleaseBeforeAck", "DropReleases", "FreeCommitted", "FreeOldGeneration",
+	"ReleaseNamesGeneration", "ReleaseNamesOwner", "ReleaseBeforeAck", "DropReleases", "DropCommittedReleases", "FreeCommitted", "FreeOldGeneration",
 	"BumpBeforeWrite", "CheckAfterCopy", "RankChecksAfterCopy", "HopLimitCoversSlots", "ParkUntilOpen", "CompareAndSet",
 	"ClaimBeforeWork", "GiveBackClaims", "OutsidersAreVoid", "MembersAreNew", "FirstControlWins", "StepAfterCommit", "AckAfterCommit", "DropOldGenerations",
 	"PurgeOldGeneration", "ConsumersPerGeneration", "ReserveLowest", "FreeWhenMovedBack", "ReserveBuffer",

@@ -23,6 +23,7 @@ var without = []struct {
 	{ReleaseNamesOwner, "release of a dead owner", with("", twoOne, func(s *System) { s.Faults.Target, s.Grain.Releases = 1, true })},
 	{ReleaseBeforeAck, "nobody will release it", with("", oneOne, func(s *System) { s.Faults.Packer, s.Grain.Pack, s.Grain.Train = 1, true, true })},
 	{DropReleases, "nobody will release it", with("", twoOne, func(s *System) { s.Faults.Doubles, s.Grain.Pack = 1, true })},
+	{FreeCommitted, "nobody will release it", with("", oneOne, func(s *System) { s.Faults.LostReleases, s.Grain.Releases = 1, true })},
 	{FreeOldGeneration, "nobody will release it", with("", twoOne, func(s *System) { s.Faults.Rank = 1 })},
 	{BumpBeforeWrite, "overwritten while it read", with("", twoOne, func(s *System) { s.Packers, s.Faults.LostMarks, s.Grain.Pack = 2, 1, true })},
 	{CheckAfterCopy, "overwritten while it read", with("", twoOne, func(s *System) { s.Packers, s.Faults.LostMarks, s.Grain.Pack = 2, 1, true })},
@@ -32,6 +33,7 @@ var without = []struct {
 	{HopLimitCoversSlots, "nobody can do anything", with("", twoThird, func(s *System) { s.Grain.Train = true })},
 	{ParkUntilOpen, "never completes", with("", twoThird, func(s *System) { s.Grain.Train = true })},
 	{CompareAndSet, "sums of two members", with("", [][]int{{0, 1}}, func(s *System) { s.Ranks, s.Faults.LostMarks, s.Grain.Train = 2, 1, true })},
+	{ClaimBeforeWork, "both work on batch 0", with("", alone, func(s *System) { s.Ranks, s.Faults.LostMarks, s.Faults.Rank, s.Grain.Train = 2, 1, 1, true })},
 	{GiveBackClaims, "nobody can do anything", with("", alone, func(s *System) { s.Ranks, s.Faults.Packer, s.Grain.Train = 2, 1, true })},
 	{OutsidersAreVoid, "commits batches", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
 	{MembersAreNew, "commits batches", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
@@ -39,6 +41,7 @@ var without = []struct {
 	{StepAfterCommit, "trained again", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
 	{AckAfterCommit, "nobody can do anything", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
 	{DropOldGenerations, "adds batch 0 twice", with("", oneOne, func(s *System) { s.Faults.Rank = 1 })},
+	{PurgeOldGeneration, "the tripwire refuses roots", with("", [][]int{{0}, {0}, {0}}, func(s *System) { s.Faults.Rank = 1 })},
 	{ConsumersPerGeneration, "nobody can do anything", with("", oneOne, func(s *System) { s.Faults.Rank = 1 })},
 	{ReserveLowest, "nobody can do anything", with("", [][]int{{0, 1, 0}}, func(s *System) { s.Deterministic, s.InOrder = true, true })},
 	{FreeWhenMovedBack, "nobody can do anything", with("", [][]int{{0, 0, 0}}, func(s *System) {
@@ -49,18 +52,16 @@ var without = []struct {
 	})},
 }
 
-// savings are rules that the other rules make unnecessary for correctness, there at least; what they save is time.
+// savings are rules that the other rules make unnecessary for correctness, there at least.
 var savings = []struct {
 	rule Rule
 	why  string
 	sys  System
 }{
-	{FreeCommitted, "whoever drops a hop of a committed window releases its slot; the owner's own eye on the ledger frees it sooner",
+	{DropCommittedReleases, "the owner frees the slot of a committed window by itself",
 		with("", oneOne, func(s *System) { s.Faults.LostMarks, s.Faults.Packer, s.Faults.Doubles = 1, 1, 1 })},
-	{ClaimBeforeWork, "the addition is compared and set by itself, and voided with its rank; the claim keeps two ranks from the same work",
-		with("", alone, func(s *System) { s.Ranks, s.Faults.LostMarks, s.Faults.Rank, s.Grain.Train = 2, 1, 1, true })},
-	{PurgeOldGeneration, "records of an older generation are dropped where they turn up; the purge saves pulling them",
-		with("", [][]int{{0}, {0}, {0}}, func(s *System) { s.Faults.Rank = 1 })},
+	{FreeCommitted, "whoever drops a hop of a committed window releases its slot, as long as the broker loses no release",
+		with("", oneOne, func(s *System) { s.Faults.LostMarks, s.Faults.Packer, s.Faults.Doubles = 1, 1, 1 })},
 	{ReserveLowest, "with a part of the sum for each batch, none waits for the lowest index",
 		with("", [][]int{{0, 1, 0}, {0}}, func(s *System) { s.Deterministic = true })},
 	{FreeWhenMovedBack, "with a part of the sum for each batch, those behind the lowest index are added, and their slots come free",
@@ -110,7 +111,37 @@ func TestWithoutARule(t *testing.T) {
 	}
 }
 
-func TestRulesThatOnlySaveTime(t *testing.T) {
+// pairs are rules of which either is enough, and what goes wrong without both.
+var pairs = []struct {
+	one, other Rule
+	want       string
+	sys        System
+}{
+	{FreeCommitted, DropCommittedReleases, "nobody will release it", with("", oneOne, func(s *System) { s.Faults.Doubles = 1 })},
+}
+
+func TestOneOfTwoRulesIsEnough(t *testing.T) {
+	for _, c := range pairs {
+		t.Run(fmt.Sprintf("%v %v", c.one, c.other), func(t *testing.T) {
+			t.Parallel()
+			sys := c.sys
+			for _, r := range []Rule{c.one, c.other} {
+				sys.Without = r
+				if f := explore(t, sys).Failure; f != nil {
+					t.Errorf("without %v alone: %v, after\n  %s", r, f.Err, strings.Join(f.Steps, "\n  "))
+				}
+			}
+			sys.Without, sys.Also = c.one, c.other
+			f := explore(t, sys).Failure
+			if f == nil || !strings.Contains(f.Err.Error(), c.want) {
+				t.Fatalf("without both: found %+v, want %q", f, c.want)
+			}
+			t.Logf("without both: %v, after %d steps:\n  %s", f.Err, len(f.Steps), strings.Join(f.Steps, "\n  "))
+		})
+	}
+}
+
+func TestRulesThatOthersCover(t *testing.T) {
 	for _, c := range savings {
 		t.Run(c.rule.String(), func(t *testing.T) {
 			t.Parallel()

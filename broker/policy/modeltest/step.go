@@ -56,6 +56,19 @@ func (m *Model) Done(s *State) bool {
 	return done
 }
 
+// Drained reports whether the run is complete and everything has been given back: every slot is free, every queue empty.
+func (m *Model) Drained(s *State) bool {
+	if len(s.roots)+len(s.hops)+len(s.rels) > 0 || !m.Done(s) {
+		return false
+	}
+	for _, u := range s.uses {
+		if u.state != free {
+			return false
+		}
+	}
+	return true
+}
+
 // Describe says in words what an action does in a state.
 func (m *Model) Describe(s *State, a Action) string {
 	st := steps[a.Step]

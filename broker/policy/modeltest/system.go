@@ -26,7 +26,8 @@ type System struct {
 	Grain         Grain
 
 	Faults  Faults
-	Without Rule // the rule that is not in force; None for all in force
+	Without Rule // a rule that is not in force; None for all in force
+	Also    Rule // another
 }
 
 // Grain says which steps are taken apart. Two steps that nobody can tell from one, as long as nothing goes wrong between
@@ -42,6 +43,7 @@ type Grain struct {
 type Faults struct {
 	Builder, Target, Packer, Rank uint8 // crashes, each followed by a restart
 	LostMarks                     uint8 // messages delivered again although their holder lives
+	LostReleases                  uint8 // releases that the broker loses after it acknowledged them
 	Doubles                       uint8 // hops and releases stored or delivered twice
 	Bad                           uint8 // features that fail the packer's test
 	Moves                         uint8 // times that all pull limits move between floor and ceiling
@@ -57,6 +59,7 @@ type Model struct {
 	windows [][]uint32 // ids, by window
 	buckets [][]uint8  // ids, by bucket
 	limits  []policy.Limits
+	wire    int // roots that a subject of them holds at most: the tripwire
 	pools   []pool
 	ledgers map[string]*ledger
 	claims  map[ledgerStep]*ledger
@@ -90,6 +93,7 @@ func New(sys System) (*Model, error) {
 			per[m.batches[b].window]++
 		}
 		m.limits = append(m.limits, policy.Bounds(per, sys.Lookahead))
+		m.wire = max(m.wire, 2*m.limits[k].Ceiling)
 	}
 	at := 0
 	for o := range sys.Targets + sys.Packers {
@@ -107,7 +111,7 @@ func New(sys System) (*Model, error) {
 }
 
 // without reports whether a rule is not in force.
-func (m *Model) without(r Rule) bool { return m.Without == r }
+func (m *Model) without(r Rule) bool { return m.Without == r || m.Also == r }
 
 // named is a batch as a record names it.
 func (m *Model) named(b, gen uint8) schema.Batch {

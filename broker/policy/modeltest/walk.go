@@ -16,16 +16,17 @@ type Path struct {
 // keep is how many of a path's latest steps are described.
 const keep = 40
 
-// Walk follows one path at random until the run is complete. Chance has its share in one step of faultEvery. A run that
-// is not complete after limit steps has failed.
+// Walk follows one path at random until the run is complete and everything has been given back. Chance has its share in
+// one step of faultEvery until then. A run that is not complete after limit steps has failed.
 func Walk(m *Model, rng *rand.Rand, faultEvery, limit int) Path {
 	var p Path
 	s := m.Start()
 	var actions, ours, chance []Action
 	for ; p.Steps < limit; p.Steps++ {
-		if m.Done(s) {
+		if m.Drained(s) {
 			return p
 		}
+		done := m.Done(s)
 		actions, ours, chance = m.Actions(s, actions[:0]), ours[:0], chance[:0]
 		for _, a := range actions {
 			if steps[a.Step].fault {
@@ -35,11 +36,13 @@ func Walk(m *Model, rng *rand.Rand, faultEvery, limit int) Path {
 			}
 		}
 		if len(ours) == 0 {
-			p.Err = ErrDeadlock
+			if p.Err = ErrDeadlock; done {
+				p.Err = ErrRemains
+			}
 			return p
 		}
 		from := ours
-		if len(chance) > 0 && rng.IntN(faultEvery) == 0 {
+		if len(chance) > 0 && !done && rng.IntN(faultEvery) == 0 {
 			from = chance
 			p.Faults++
 		}
