@@ -116,6 +116,15 @@ func (c *Config) checkRecipe(p *checker) {
 	p.ok(d.Ranks <= c.Window.Batches, "draft.ranks", "%d ranks share the %d batches of window.batches: some would have none", d.Ranks, c.Window.Batches)
 }
 
+// Warnings lists what is allowed but costs speed.
+func (c *Config) Warnings() []string {
+	if n, ranks := c.Window.Batches, c.Draft.Ranks; ranks > 0 && n%ranks != 0 {
+		return []string{fmt.Sprintf("window.batches %d is not a multiple of draft.ranks %d: some ranks wait at the end of each step; %d or %d would not",
+			n, ranks, n-n%ranks, n-n%ranks+ranks)}
+	}
+	return nil
+}
+
 // checkServices checks evaluation, broker and checkpoints.
 func (c *Config) checkServices(p *checker) {
 	p.count("eval.every", c.Eval.Every, 0, many)

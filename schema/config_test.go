@@ -220,6 +220,23 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestWarnings: ranks that do not divide a window share it unevenly.
+func TestWarnings(t *testing.T) {
+	path, _ := demo(t)
+	for sets, want := range map[string]string{
+		"window.batches=8 draft.ranks=1": "", "window.batches=24 draft.ranks=3": "",
+		"window.batches=16 draft.ranks=3": "window.batches 16 is not a multiple of draft.ranks 3: some ranks wait at the end of each step; 15 or 18 would not",
+	} {
+		c, err := LoadConfig(path, strings.Fields(sets))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(c.Warnings(), "; "); got != want {
+			t.Errorf("%s: %q, want %q", sets, got, want)
+		}
+	}
+}
+
 func TestDiff(t *testing.T) {
 	path, dir := demo(t)
 	a, err := LoadConfig(path, nil)

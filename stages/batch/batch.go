@@ -29,6 +29,7 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		defer run.Store.Close()
 		g, ctx := errgroup.WithContext(ctx)
 		g.Go(func() error { return quiet(ctx, watchRejects(ctx, w)) })
+		g.Go(func() error { return warnOfOverlap(ctx, w, run) })
 		g.Go(func() error {
 			err := w.Generations(ctx, func(ctx context.Context, gen uint32) error {
 				b := builder{w: w, plan: run.Plan, gen: gen, pub: broker.NewPublisher(w.Conn, broker.Fwd)}

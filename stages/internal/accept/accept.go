@@ -47,7 +47,7 @@ func Measure(ctx context.Context, o Options, weights hf.Source, shape hf.Drafter
 	if err := shape.CheckTarget(target); err != nil {
 		return Report{}, err
 	}
-	prompts, err := encode(o)
+	prompts, err := encode(o, true)
 	if err != nil {
 		return Report{}, err
 	}
@@ -108,13 +108,14 @@ func decoder(o Options, target *hf.Target, weights hf.Source, shape hf.DrafterCo
 	return &model.Decoder{Target: t, Drafter: d, EOS: eos, MaxNew: o.MaxNew}, dev.Close, nil
 }
 
-// prompt is one user turn as token ids, with the generation prompt.
+// prompt is one user turn as token ids.
 type prompt struct {
 	id  string
 	ids []int32
 }
 
-func encode(o Options) ([]prompt, error) {
+// encode reads the prompts as the model does, ended by the generation prompt if that is asked for.
+func encode(o Options, generation bool) ([]prompt, error) {
 	list, err := readPrompts(o.Prompts)
 	if err != nil {
 		return nil, err
@@ -132,7 +133,7 @@ func encode(o Options) ([]prompt, error) {
 	}
 	out := make([]prompt, len(list))
 	for i, p := range list {
-		text, err := template.Render(chat.Talk(chat.Message{Role: "user", Content: p.Prompt}), true)
+		text, err := template.Render(chat.Talk(chat.Message{Role: "user", Content: p.Prompt}), generation)
 		if err != nil {
 			return nil, fmt.Errorf("prompt %q: %w", p.ID, err)
 		}

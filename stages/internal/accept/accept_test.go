@@ -62,7 +62,7 @@ func openDrafter(t *testing.T) *hf.Drafter {
 
 func TestPromptsEncodeLikeTheGoldenOnes(t *testing.T) {
 	g := readGolden(t)
-	prompts, err := encode(Options{Target: tinyGo, Prompts: heldOut, Limit: len(g.Cases)})
+	prompts, err := encode(Options{Target: tinyGo, Prompts: heldOut, Limit: len(g.Cases)}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"penstock/schema/hf"
 	"penstock/schema/safetensors"
 	"penstock/schema/store"
+	"penstock/stages/internal/accept"
 	"penstock/stages/internal/backend"
 	"penstock/stages/internal/features"
 	"penstock/stages/internal/likeness"
@@ -58,6 +59,13 @@ func newPrepare(s streams) *cobra.Command {
 					return err
 				}
 			}
+			overlap, err := overlapOf(cmd.Context(), cfg, r.Store)
+			if err != nil {
+				return err
+			}
+			if overlap != nil && overlap.Known > 0 {
+				fmt.Fprintln(s.err, "warning:", overlap.Warning())
+			}
 			var like *likeness.Report
 			if sample > 0 {
 				if like, err = likenessOf(cmd.Context(), cfg, r.Store, sample); err != nil {
@@ -70,8 +78,9 @@ func newPrepare(s streams) *cobra.Command {
 			if asJSON {
 				return printJSON(s.out, struct {
 					prepare.Report
+					Overlap  *accept.Overlap  `json:"eval_overlap,omitempty"`
 					Likeness *likeness.Report `json:"likeness,omitempty"`
-				}{r, like})
+				}{r, overlap, like})
 			}
 			_, err = fmt.Fprintln(s.out, r)
 			if like != nil && err == nil {
@@ -87,6 +96,19 @@ func newPrepare(s streams) *cobra.Command {
 	cmd.Flags().Float64Var(&sample, "sample", 0, "share of the documents on which to measure whether the target could have written them, such as 0.01")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// overlapOf looks for the evaluation's prompts in a store; nil if there are none.
+func overlapOf(ctx context.Context, cfg schema.Config, path string) (*accept.Overlap, error) {
+	if cfg.Eval.Prompts == "" {
+		return nil, nil
+	}
+	s, err := store.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	o, err := accept.FindOverlap(ctx, s, accept.Options{Target: cfg.Target.Dir, Prompts: cfg.Eval.Prompts, Limit: cfg.Eval.Limit})
+	return &o, errors.Join(err, s.Close())
 }
 
 // likenessOf measures a store's answers with the run's target on its device.

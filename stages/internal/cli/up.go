@@ -97,6 +97,9 @@ func start(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (o
 		return outcome{}, err
 	}
 	d.say("run %s", dir.Path())
+	for _, w := range cfg.Warnings() {
+		d.say("warning: %s", w)
+	}
 	r, err := newRunning(dir, cfg, d)
 	if err != nil {
 		return outcome{}, err

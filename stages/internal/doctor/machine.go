@@ -35,6 +35,9 @@ func Machine(cfg schema.Config, root string) Checks {
 	checkSpace(&c, root)
 	checkFiles(&c)
 	checkListen(&c, cfg)
+	for _, w := range cfg.Warnings() {
+		c.good("warning", "%s", w)
+	}
 	return c
 }
 
