@@ -27,51 +27,55 @@ const (
 	mlpRows    = 8192 // rows of the feed-forward part at a time
 )
 
-// Plan estimates the memory of a run with target t, by purpose and process. Weights and slots are exact; activations
-// are an upper estimate.
+// Plan estimates the memory of a run with target t, by purpose and process. Weights, gradients, slots and copies are exact;
+// activations are an upper estimate. Memory that several processes map counts once, for the one that made it.
 func Plan(cfg schema.Config, t *hf.Target) []Item {
-	gpu := strings.HasPrefix(cfg.Device, "cuda")
-	element := int64(4)
-	if gpu {
-		element = 2
-	}
-	g, tokens := t.Geometry, int64(cfg.Batch.Tokens)
-	h, kv, q, inter := int64(g.HiddenSize), int64(g.KVSize()), int64(g.QSize()), int64(g.IntermediateSize)
-	slot := tokens * int64(len(cfg.Target.Taps)) * h * element
+	p := newPlanner(cfg, t)
+	p.add("broker", 1, "process", brokerBase, false)
+	p.add("batch", 1, "process", goBase, false)
+	p.target()
+	p.add("pack", cfg.Pack.Instances, "process", goBase, false)
+	p.add("pack", cfg.Pack.Instances, fmt.Sprintf("%d slots", cfg.Pack.Slots), int64(cfg.Pack.Slots)*p.slot, p.gpu)
+	p.draft()
+	return p.items
+}
 
-	vocabulary := int64(g.VocabSize) * h
+// planner adds up what one configuration needs.
+type planner struct {
+	cfg        schema.Config
+	t          *hf.Target
+	gpu        bool
+	element    int64 // bytes of a weight or an activation
+	slot       int64 // bytes of a batch of captures
+	vocabulary int64 // elements of embedding and head
+	items      []Item
+}
+
+func newPlanner(cfg schema.Config, t *hf.Target) *planner {
+	p := &planner{cfg: cfg, t: t, gpu: strings.HasPrefix(cfg.Device, "cuda"), element: 4}
+	if p.gpu {
+		p.element = 2
+	}
+	h := int64(t.HiddenSize)
+	p.slot = int64(cfg.Batch.Tokens) * int64(len(cfg.Target.Taps)) * h * p.element
+	p.vocabulary = int64(t.VocabSize) * h
 	if !t.TieEmbeddings {
-		vocabulary *= 2
+		p.vocabulary *= 2
 	}
-	var items []Item
-	add := func(process string, n int, purpose string, bytes int64, device bool) {
-		items = append(items, Item{process, n, purpose, bytes, device})
-	}
-	add("broker", 1, "process", brokerBase, false)
-	add("batch", 1, "process", goBase, false)
-	n := cfg.Target.Instances
-	add("target", n, "process", goBase, false)
-	add("target", n, "weights", (layers(t, slices.Max(cfg.Target.Taps)+1)+vocabulary)*element, gpu)
-	add("target", n, "activations", (tokens*(4*h+2*q+2*kv)+min(tokens, mlpRows)*3*inter)*element, gpu)
-	add("target", n, fmt.Sprintf("%d capture slots", cfg.Target.Slots), int64(cfg.Target.Slots)*slot, gpu)
-	n = cfg.Pack.Instances
-	add("pack", n, "process", goBase, false)
-	add("pack", n, fmt.Sprintf("%d slots", cfg.Pack.Slots), int64(cfg.Pack.Slots)*slot, gpu)
+	return p
+}
 
-	d := hf.NewDrafterConfig(t, cfg.Draft.Layers, cfg.Draft.BlockSize, cfg.Draft.Window, 0, cfg.Target.Taps)
-	perParameter := int64(16) // weights, gradients, two moments in float32
-	if gpu {
-		perParameter = 18 // and weights in bf16
-	}
-	n = cfg.Draft.Ranks
-	add("draft", n, "process", goBase, false)
-	add("draft", n, "weights, gradients, moments", geometry.Parameters(d.Shapes())*perParameter, gpu)
-	add("draft", n, "embedding and head", vocabulary*element, gpu)
-	// A document of half the longest length is taken as usual; no more blocks than half the tokens can be supervised.
-	blocks := min(tokens/2, int64(cfg.Train.Anchors)*max(1, 2*tokens/int64(cfg.Data.MaxLength)))
-	rows := blocks * int64(cfg.Draft.BlockSize)
-	add("draft", n, "activations", int64(cfg.Draft.Layers)*(rows*(8*h+2*q+2*kv+3*inter)+tokens*2*kv)*element, gpu)
-	return items
+func (p *planner) add(process string, n int, purpose string, bytes int64, device bool) {
+	p.items = append(p.items, Item{process, n, purpose, bytes, device})
+}
+
+func (p *planner) target() {
+	g, tokens, n := p.t.Geometry, int64(p.cfg.Batch.Tokens), p.cfg.Target.Instances
+	h, kv, q, inter := int64(g.HiddenSize), int64(g.KVSize()), int64(g.QSize()), int64(g.IntermediateSize)
+	p.add("target", n, "process", goBase, false)
+	p.add("target", n, "weights", (layers(p.t, slices.Max(p.cfg.Target.Taps)+1)+p.vocabulary)*p.element, p.gpu)
+	p.add("target", n, "activations", (tokens*(4*h+2*q+2*kv)+min(tokens, mlpRows)*3*inter)*p.element, p.gpu)
+	p.add("target", n, fmt.Sprintf("%d capture slots", p.cfg.Target.Slots), int64(p.cfg.Target.Slots)*p.slot, p.gpu)
 }
 
 // layers counts the parameters of the first n layers.
