@@ -7,20 +7,23 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
 	"penstock/schema"
+	"penstock/stages/internal/runtime"
 )
 
 const root = "../../.."
 
-// guides returns the text of each guide by its name.
+// guides returns the text of each guide and of the README by its name.
 func guides(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(root + "/deploy/docs/*.md")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no guides: %v", err)
 	}
+	files = append(files, root+"/README.md")
 	out := map[string]string{}
 	for _, f := range files {
 		b, err := os.ReadFile(f)
@@ -35,7 +38,10 @@ func guides(t *testing.T) map[string]string {
 var (
 	command = regexp.MustCompile("(?:bin/)?penstock ([a-z]+)((?: [^`|\n#);&]*)?)")
 	flag    = regexp.MustCompile(`--([a-z-]+)`)
-	setKey  = regexp.MustCompile(`--set ([a-z_]+\.[a-z_]+)=`)
+	binary  = regexp.MustCompile("bin/(broker|batch|target|pack|draft)( [^`|\n#);&]*)")
+	setKey  = regexp.MustCompile(`--set ([a-z_]+(?:\.[a-z_]+)?)=`)
+	quoted  = regexp.MustCompile("`([a-z_]+(?:\\.[a-z_0-9]+)?)(?:[=:][^`]*)?`")
+	example = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 	task    = regexp.MustCompile(`\./task ([a-z:]+)`)
 	link    = regexp.MustCompile(`\]\(([^)#:]*)(#[^)]*)?\)`)
 	path    = regexp.MustCompile("`((?:deploy|stages|broker|kernels|schema)/[A-Za-z0-9_./-]+)`")
@@ -55,7 +61,11 @@ func TestGuidesNameCommandsThatExist(t *testing.T) {
 				found = true
 				commands[m[1]] = true
 				for _, f := range flag.FindAllStringSubmatch(m[2], -1) {
-					if c.Flags().Lookup(f[1]) == nil {
+					known := c.Flags().Lookup(f[1]) != nil
+					for _, sub := range c.Commands() {
+						known = known || sub.Flags().Lookup(f[1]) != nil
+					}
+					if !known {
 						t.Errorf("%s: penstock %s has no --%s", name, m[1], f[1])
 					}
 				}
@@ -81,16 +91,7 @@ func TestGuidesNameKeysTasksAndFilesThatExist(t *testing.T) {
 	if err := yaml.Unmarshal(b, &tasks); err != nil {
 		t.Fatal(err)
 	}
-	c := schema.Default()
-	text, err := c.YAML()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var keys map[string]any
-	if err := yaml.Unmarshal(text, &keys); err != nil {
-		t.Fatal(err)
-	}
-	all := guides(t)
+	keys, all := configKeys(t), guides(t)
 	for name, text := range all {
 		for _, m := range task.FindAllStringSubmatch(text, -1) {
 			if tasks.Tasks[m[1]] == nil {
@@ -98,8 +99,13 @@ func TestGuidesNameKeysTasksAndFilesThatExist(t *testing.T) {
 			}
 		}
 		for _, m := range setKey.FindAllStringSubmatch(text, -1) {
-			section, key, _ := strings.Cut(m[1], ".")
-			if in, _ := keys[section].(map[string]any); in == nil || !has(in, key) {
+			if m[1] != "key" && !has(keys, m[1]) {
+				t.Errorf("%s: the configuration has no %s", name, m[1])
+			}
+		}
+		for _, m := range quoted.FindAllStringSubmatch(text, -1) {
+			section, key, nested := strings.Cut(m[1], ".")
+			if _, ok := keys[section].(map[string]any); ok && nested && !isFile(key) && !has(keys, m[1]) {
 				t.Errorf("%s: the configuration has no %s", name, m[1])
 			}
 		}
@@ -109,20 +115,94 @@ func TestGuidesNameKeysTasksAndFilesThatExist(t *testing.T) {
 			}
 		}
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
-			to, ok := all[m[1]]
-			if m[1] == "" {
-				to, ok = text, true
+			to := text
+			if m[1] != "" {
+				b, err := os.ReadFile(filepath.Join(folder(name), m[1]))
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				to = string(b)
 			}
-			if !ok || m[2] != "" && !anchored(to, m[2][1:]) {
+			if m[2] != "" && !anchored(to, m[2][1:]) {
 				t.Errorf("%s: link to %s%s leads nowhere", name, m[1], m[2])
 			}
 		}
 	}
 }
 
-func has(m map[string]any, key string) bool {
-	_, ok := m[key]
-	return ok
+// folder is where a guide lies.
+func folder(name string) string {
+	if name == "README.md" {
+		return root
+	}
+	return root + "/deploy/docs"
+}
+
+// configKeys is the configuration with every key that there is.
+func configKeys(t *testing.T) map[string]any {
+	t.Helper()
+	c := schema.Default()
+	text, err := c.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys map[string]any
+	if err := yaml.Unmarshal(text, &keys); err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+func has(keys map[string]any, key string) bool {
+	section, rest, nested := strings.Cut(key, ".")
+	in, ok := keys[section]
+	if !nested {
+		return ok
+	}
+	m, ok := in.(map[string]any)
+	return ok && has(m, rest)
+}
+
+// isFile reports whether what stands behind the dot is a file's ending and no key.
+func isFile(ending string) bool {
+	return ending == "json" || ending == "yaml" || ending == "jsonl" || ending == "log" || ending == "url" || ending == "html"
+}
+
+// TestGuidesStartBinariesAsTheyAre holds the flags of the stage binaries.
+func TestGuidesStartBinariesAsTheyAre(t *testing.T) {
+	var f runtime.Flags
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.Register(flags)
+	found := 0
+	for name, text := range guides(t) {
+		for _, m := range binary.FindAllStringSubmatch(text, -1) {
+			found++
+			for _, g := range flag.FindAllStringSubmatch(m[2], -1) {
+				if flags.Lookup(g[1]) == nil && g[1] != "instance" {
+					t.Errorf("%s: bin/%s has no --%s", name, m[1], g[1])
+				}
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("the guides start %d binaries by hand", found)
+	}
+}
+
+// TestGuidesConfigureWhatCanRun parses every configuration that a guide shows; what one leaves out is filled in.
+func TestGuidesConfigureWhatCanRun(t *testing.T) {
+	found := 0
+	for name, text := range guides(t) {
+		for _, m := range example.FindAllStringSubmatch(text, -1) {
+			found++
+			if _, err := schema.ParseConfig(name, []byte(m[1]), []string{"target.dir=models/x", "target.taps=[1]", "data.files=[x.jsonl]"}); err != nil {
+				t.Errorf("%v\n%s", err, m[1])
+			}
+		}
+	}
+	if found < 3 {
+		t.Errorf("the guides show %d configurations", found)
+	}
 }
 
 // anchored reports whether a text has a heading of that anchor.

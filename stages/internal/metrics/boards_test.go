@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -218,6 +219,34 @@ func TestAlertsUseMetricsThatExist(t *testing.T) {
 		if !names[want] {
 			t.Errorf("no alert %s", want)
 		}
+	}
+}
+
+// TestGuidesNameMetricsThatExist holds the guides' metrics, or how their names begin.
+func TestGuidesNameMetricsThatExist(t *testing.T) {
+	files, err := filepath.Glob("../../../deploy/docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, named := known(t), 0
+	for _, file := range append(files, "../../../README.md") {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile(`\bpenstock_[a-z_]+`).FindAllString(string(b), -1) {
+			named++
+			found := all[name] != nil
+			for known := range all {
+				found = found || strings.HasSuffix(name, "_") && strings.HasPrefix(known, name)
+			}
+			if !found {
+				t.Errorf("%s: no process has %s", file, name)
+			}
+		}
+	}
+	if named < 4 {
+		t.Errorf("the guides name %d metrics", named)
 	}
 }
 
