@@ -56,6 +56,10 @@ var deeds = []struct {
 	{"publish a root", []string{broker.RoleBatch}, func(ctx context.Context, c *broker.Conn) error {
 		return broker.NewPublisher(c, broker.Fwd).Publish(ctx, "b64", schema.Root{}, "")
 	}},
+	{"read the roots back", []string{broker.RoleBatch}, func(ctx context.Context, c *broker.Conn) error {
+		_, err := broker.Stored(ctx, c, broker.Fwd, "b64")
+		return err
+	}},
 	{"publish captures", []string{broker.RoleTarget}, func(ctx context.Context, c *broker.Conn) error {
 		return broker.NewPublisher(c, broker.Pack).Publish(ctx, "b64", schema.Hop{}, "")
 	}},

@@ -48,7 +48,7 @@ func permissions(role string) *server.Permissions {
 		pub = append(api(">"), "ps.>")
 	case RoleBatch:
 		pub = slices.Concat(look, worker, []string{"ps.fwd.*", "ps.board.plan", "ps.board.bucket.*"},
-			api("DIRECT.GET.PS_FWD.>", "STREAM.MSG.GET.PS_FWD", "CONSUMER.CREATE.PS_FWD.>", "CONSUMER.RESET.PS_FWD.*", "CONSUMER.RESET.PS_PACK.*", "CONSUMER.RESET.PS_TRAIN.*"))
+			api("DIRECT.GET.PS_FWD", "DIRECT.GET.PS_FWD.>", "STREAM.MSG.GET.PS_FWD", "CONSUMER.CREATE.PS_FWD.>", "CONSUMER.RESET.PS_FWD.*", "CONSUMER.RESET.PS_PACK.*", "CONSUMER.RESET.PS_TRAIN.*"))
 	case RoleTarget:
 		pub = slices.Concat(look, worker, owns, takes("PS_FWD"), []string{"ps.pack.*"})
 	case RolePack:

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
 	"penstock/broker"
 	"penstock/schema"
 	"penstock/stages/internal/worker"
@@ -123,8 +126,22 @@ func TestForgedRecords(t *testing.T) {
 	defer run.Store.Close()
 	f := &forger{run: run}
 	p := stagestest.New(t, config)
-	if err := p.Run(t.Context(), func(ctx context.Context) error { return f.work(ctx, p) }); err != nil {
+	var said []schema.Batch
+	err := p.Run(t.Context(), func(ctx context.Context) error {
+		beside, ctx := errgroup.WithContext(ctx)
+		beside.Go(func() error { return f.work(ctx, p) })
+		beside.Go(func() error {
+			var err error
+			said, err = unplanned(ctx, p, run)
+			return err
+		})
+		return beside.Wait()
+	})
+	if err != nil {
 		t.Fatal(err)
+	}
+	if len(said) > 0 {
+		t.Errorf("the ledger speaks of batches that are not planned: %+v", said)
 	}
 	if f.sent != forgedBatches*14+4 {
 		t.Errorf("%d forged records were sent before the run ended", f.sent)
@@ -134,5 +151,126 @@ func TestForgedRecords(t *testing.T) {
 	}
 	if !bytes.Equal(weights(t, p), weights(t, calm)) {
 		t.Error("other weights than undisturbed")
+	}
+}
+
+// unplanned collects the batches that the ledger speaks of and the plan does not.
+func unplanned(ctx context.Context, p *stagestest.Pipeline, run *worker.RunPlan) (said []schema.Batch, err error) {
+	conn, err := p.Dial(ctx, broker.RoleObserver)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	err = conn.Ledger().Follow(ctx, broker.LedgerAll, 0, func(e broker.Entry) error {
+		var b schema.Batch
+		switch rec := e.Record.(type) {
+		case schema.Claim:
+			b = rec.Batch
+		case schema.Added:
+			b = rec.Batch
+		case schema.Suspect:
+			b = rec.Batch
+		case schema.Dead:
+			b = rec.Batch
+		default:
+			return nil
+		}
+		if !run.Has(b) {
+			said = append(said, b)
+		}
+		return nil
+	})
+	if ctx.Err() != nil {
+		err = nil
+	}
+	return said, err
+}
+
+// TestForgedAcknowledgements has somebody acknowledge every root that is being worked on, while the first features of each
+// batch are bad and its root, which is gone, cannot be delivered again: it is published anew.
+func TestForgedAcknowledgements(t *testing.T) {
+	config := stagestest.Config(t, 30, func(c *schema.Config) {
+		c.Deterministic = true
+		c.Target.Instances = 1
+		c.Broker.AckWait = "1s"
+		c.Data.Store = t.TempDir()
+	})
+	calm := stagestest.New(t, config)
+	if err := calm.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	p := poisoned(t, config, "target-1", func(_, nth int) bool { return nth == 1 }, poisons[0].spoil)
+	var r records
+	var a acknowledger
+	err := p.Run(t.Context(), func(ctx context.Context) error {
+		beside, ctx := errgroup.WithContext(ctx)
+		beside.Go(func() error { return r.follow(ctx, p) })
+		beside.Go(func() error { return a.work(ctx, p) })
+		return beside.Wait()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.forged == 0 || a.again == 0 || len(r.suspects) == 0 || len(r.dead) != 0 {
+		t.Errorf("%d acknowledgements forged, %d roots published again, suspects %+v, dead %+v; want none dead and some of the others",
+			a.forged, a.again, r.suspects, r.dead)
+	}
+	if got, want := count(t, p), count(t, calm); got != want {
+		t.Errorf("ledger %+v, undisturbed %+v", got, want)
+	}
+	if !bytes.Equal(weights(t, p), weights(t, calm)) {
+		t.Error("other weights than undisturbed")
+	}
+}
+
+// acknowledger acknowledges roots that others work on.
+type acknowledger struct {
+	forged int // acknowledgements
+	again  int // roots that were published a second time
+}
+
+// work reads along until ctx ends, and acknowledges the root of every capture with the key of a target.
+func (a *acknowledger) work(ctx context.Context, p *stagestest.Pipeline) error {
+	conn, err := p.Dial(ctx, broker.RoleTarget)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	key, err := nats.NkeyOptionFromSeed(broker.KeyFile(p.Dir.Keys(), broker.RoleObserver))
+	if err != nil {
+		return err
+	}
+	nc, err := nats.Connect(conn.URL(), key)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	msgs := make(chan *nats.Msg, 1<<12)
+	if _, err := nc.ChanSubscribe("ps.>", msgs); err != nil {
+		return err
+	}
+	seen := map[uint32]bool{}
+	for {
+		select {
+		case m := <-msgs:
+			rec, err := schema.DecodeAny(m.Data)
+			if err != nil {
+				return err
+			}
+			switch rec := rec.(type) {
+			case schema.Root:
+				if seen[rec.Index] {
+					a.again++
+				}
+				seen[rec.Index] = true
+			case schema.Hop:
+				a.forged++
+				if err := conn.AckSoon(rec.Root); err != nil {
+					return err
+				}
+			}
+		case <-ctx.Done():
+			return nil
+		}
 	}
 }

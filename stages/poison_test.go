@@ -62,11 +62,10 @@ var poisons = []struct {
 	}},
 }
 
-// poisoned is a run whose only target, or whose packer, spoils the features that spoil is true for: of their rows, the nth
+// poisoned is a run of which one target, or the packer, spoils the features that spoil is true for: of their rows, the nth
 // time so many are seen.
 func poisoned(t *testing.T, config schema.Config, who string, spoil func(rows, nth int) bool, how func(kernels.Tensor, check) kernels.FeatureCheck) *stagestest.Pipeline {
 	t.Helper()
-	config.Target.Instances = 1
 	p := stagestest.New(t, config)
 	var mu sync.Mutex
 	seen := map[int]int{}
@@ -122,6 +121,7 @@ func (r *records) follow(ctx context.Context, p *stagestest.Pipeline) error {
 func TestPoison(t *testing.T) {
 	config := stagestest.Config(t, 24, func(c *schema.Config) {
 		c.Deterministic = true
+		c.Target.Instances = 1
 		c.Broker.AckWait = "1s"
 		c.Data.Store = t.TempDir()
 	})
@@ -189,10 +189,45 @@ func unique(t *testing.T, p *stagestest.Pipeline) (tokens, docs int) {
 
 // TestTooManyRejects ends a run whose features are all bad, and says why.
 func TestTooManyRejects(t *testing.T) {
-	config := stagestest.Config(t, 60, func(c *schema.Config) { c.Broker.AckWait = "1s"; c.Train.MaxRejected = 0.02 })
+	config := stagestest.Config(t, 60, func(c *schema.Config) {
+		c.Target.Instances, c.Broker.AckWait, c.Train.MaxRejected = 1, "1s", 0.02
+	})
 	p := poisoned(t, config, "target-1", func(int, int) bool { return true }, poisons[0].spoil)
 	err := p.Run(t.Context(), nil)
 	if err == nil || !strings.Contains(err.Error(), "train.max_rejected 0.02: the last one because not finite") || !strings.Contains(err.Error(), "3 of 3 batches") {
 		t.Errorf("the run ends with %v", err)
+	}
+}
+
+// TestRecomputedElsewhere has one of two targets spoil whatever it computes: the other one computes it again, and nothing is
+// rejected.
+func TestRecomputedElsewhere(t *testing.T) {
+	config := stagestest.Config(t, 60, func(c *schema.Config) {
+		c.Deterministic = true
+		c.Broker.AckWait = "1m"
+		c.Data.Store = t.TempDir()
+	})
+	calm := stagestest.New(t, config)
+	if err := calm.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	p := poisoned(t, config, "target-1", func(int, int) bool { return true }, poisons[0].spoil)
+	var r records
+	if err := p.Run(t.Context(), func(ctx context.Context) error { return r.follow(ctx, p) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.suspects) == 0 || len(r.dead) != 0 {
+		t.Errorf("suspects %+v, dead %+v; want some suspects and none dead", r.suspects, r.dead)
+	}
+	for _, s := range r.suspects {
+		if s.From != "target-1" {
+			t.Errorf("a suspect of %s: %+v", s.From, s)
+		}
+	}
+	if got, all := count(t, p), count(t, calm); got != all {
+		t.Errorf("ledger %+v, undisturbed %+v", got, all)
+	}
+	if !bytes.Equal(weights(t, p), weights(t, calm)) {
+		t.Error("other weights than undisturbed")
 	}
 }

@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,12 +25,15 @@ func (b *builder) publish(ctx context.Context) error {
 	b.w.Book.Enter(account.Window)
 	g, publishing := errgroup.WithContext(ctx)
 	var published []*atomic.Uint32
+	behind := map[string]*atomic.Uint32{}
 	for _, bucket := range b.plan.Buckets() {
-		n := new(atomic.Uint32)
-		published = append(published, n)
-		g.Go(func() error { return b.publishBucket(publishing, bucket.Name, n) })
+		n, end := new(atomic.Uint32), new(atomic.Uint32)
+		published, behind[bucket.Name] = append(published, n), end
+		g.Go(func() error { return b.publishBucket(publishing, bucket.Name, n, end) })
 	}
 	balancing, stop := context.WithCancel(ctx)
+	var mending sync.WaitGroup
+	mending.Go(func() { b.mend(balancing, behind) })
 	done, over := make(chan error, 1), make(chan struct{})
 	go func() { done <- b.balance(balancing, published, over) }()
 	err := g.Wait()
@@ -42,18 +46,21 @@ func (b *builder) publish(ctx context.Context) error {
 	close(over)
 	herr := <-done
 	stop()
+	mending.Wait()
 	if err == nil {
 		err = herr
 	}
 	return err
 }
 
-// publishBucket publishes what is missing of one bucket's roots, each when its window comes within the look-ahead.
-func (b *builder) publishBucket(ctx context.Context, bucket string, published *atomic.Uint32) error {
+// publishBucket publishes what is missing of one bucket's roots, each when its window comes within the look-ahead. It counts
+// them, and keeps the plan index behind the last.
+func (b *builder) publishBucket(ctx context.Context, bucket string, published, behind *atomic.Uint32) error {
 	first, err := b.resume(ctx, bucket)
 	if err != nil {
 		return err
 	}
+	behind.Store(uint32(first))
 	_, next := b.w.Ledger.Front()
 	for w := int(next); w < b.plan.Windows(); w++ {
 		err := b.w.Ledger.Wait(ctx, func(l *policy.Lineage) bool {
@@ -75,6 +82,7 @@ func (b *builder) publishBucket(ctx context.Context, bucket string, published *a
 				return fmt.Errorf("root of batch %d: %w", p.Index, err)
 			}
 			published.Add(1)
+			behind.Store(r.Index + 1)
 			b.w.Status.Batches.Add(1)
 			b.w.Status.Tokens.Add(uint64(p.Tokens))
 		}

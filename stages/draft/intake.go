@@ -76,6 +76,10 @@ func (t *trainer) workable(l *policy.Lineage, r schema.Hop) bool {
 // admit claims a hop and hands its features to the device, or settles it without work.
 func (t *trainer) admit(ctx context.Context, h worker.Hop) error {
 	r := h.Record
+	if !t.run.Has(r.Batch) { // nothing about it may get onto the ledger
+		t.w.Log.Warn("hop of no planned batch", "batch", r.Index, "window", r.Window, "bucket", r.Bucket, "from", r.From)
+		return t.refuse(ctx, h, errVoid)
+	}
 	var buf kernels.Tensor
 	select {
 	case buf = <-t.buffers:

@@ -79,20 +79,23 @@ func (s *session) mayTake(all bool) func(policy.Head) bool {
 // take works on a root, or settles it if it may not be worked on. It is told what the root waited for.
 func (s *session) take(ctx context.Context, d *broker.Delivery[schema.Root], waits []telemetry.Wait) error {
 	r := d.Record
-	if d.Redelivered { // it may have been declared dead
+	if d.Redelivered { // it may have been declared dead, or be left to another target
 		if err := s.w.Ledger.Look(ctx, s.w.Conn, r.Batch); err != nil {
 			return err
 		}
 	}
-	var stale, dead bool
+	var stale bool
+	var status policy.Status
 	var reserve policy.Reserve
 	s.w.Ledger.View(func(l *policy.Lineage) {
-		stale = l.Stale(r.Batch)
-		dead = l.Of(r.Window, r.Index).State == policy.Dead
+		stale, status = l.Stale(r.Batch), l.Of(r.Window, r.Index)
 		reserve = s.run.Reserve(l, s.w.Config.Deterministic)
 	})
-	if stale || dead {
+	if stale || status.State == policy.Dead {
 		return d.Ack(ctx)
+	}
+	if leave, err := s.elsewhere(r.Batch, status); leave || err != nil {
+		return errors.Join(err, d.NakDelay(ctx, notYet))
 	}
 	p, err := s.run.Batch(r.Batch, r.Documents, r.Tokens)
 	if err != nil {

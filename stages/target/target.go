@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -65,6 +66,7 @@ type session struct {
 	gen    uint32
 	pub    *broker.Publisher[schema.Hop]
 	settle *worker.Settler
+	left   map[uint32]time.Time // batches that are left to another target, and since when
 }
 
 // finished is a forward whose captures are complete.
