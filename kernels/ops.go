@@ -11,7 +11,7 @@ type Device interface {
 	Name() string
 	// Alloc returns a zeroed rows×cols tensor that lives until Close.
 	Alloc(rows, cols int) Tensor
-	// Index uploads v; the result is valid until the next Sync of a device that copies, so build it per call.
+	// Index uploads v; the result is valid until the second Sync after it on a device that copies, so build it per call.
 	Index(v []int32) Index
 	// Upload copies src to dst, Download copies src to dst after the work before it has finished.
 	Upload(dst Tensor, src []float32)

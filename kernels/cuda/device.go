@@ -27,7 +27,8 @@ type Device struct {
 	buffers   [buffers]buffer
 	closers   []func() error
 
-	staging staging
+	staging [2]staging // lists put since the latest Sync, and those between it and the one before
+	turn    int        // which is which
 	ropes   []ropeTable
 	causal  causalPlan
 }

@@ -106,8 +106,24 @@ func TestStaging(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(d.staging.chunks); n != 2 {
-		t.Errorf("%d staging chunks after three rounds of 40 lists of 36 kB, want 2", n)
+	if a, b := len(d.staging[0].chunks), len(d.staging[1].chunks); a != 2 || b != 2 {
+		t.Errorf("%d and %d staging chunks after three rounds of 40 lists of 36 kB, want 2 and 2", a, b)
+	}
+}
+
+// An index is still valid after one Sync: a step's backward pass uses those of its forward pass.
+func TestIndexOutlivesASync(t *testing.T) {
+	d := gpu(t)
+	table, out := kernelstest.New(d, 100, 1, kernelstest.Pattern(100, 1)), d.Alloc(2, 1)
+	index := d.Index([]int32{7, 99})
+	if err := d.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	d.Index([]int32{1, 2})
+	d.Gather(out, table, index)
+	want := kernelstest.Pattern(100, 1)
+	if got := kernelstest.Read(d, out); got[0] != want[7] || got[1] != want[99] {
+		t.Errorf("gathered %v, want %v", got, []float32{want[7], want[99]})
 	}
 }
 

@@ -112,7 +112,8 @@ func (d *Device) Sync() error {
 		}
 		return d.err
 	})
-	d.staging.reset()
+	d.turn ^= 1
+	d.staging[d.turn].reset()
 	d.causal.forget()
 	if err != nil {
 		return fmt.Errorf("cuda:%d: %w", d.ordinal, err)
@@ -150,8 +151,11 @@ func (d *Device) free() error {
 	for _, p := range d.memory {
 		errs = append(errs, cu.MemFree(p))
 	}
-	for _, c := range d.staging.chunks {
-		errs = append(errs, cu.MemFreeHost(c.host))
+	for i := range d.staging {
+		for _, c := range d.staging[i].chunks {
+			errs = append(errs, cu.MemFreeHost(c.host))
+		}
+		d.staging[i] = staging{}
 	}
 	d.memory = nil
 	return errors.Join(errs...)

@@ -77,12 +77,12 @@ func (d *Device) put(c *call, v []int32) address {
 	if bytes == 0 {
 		return align
 	}
-	s := &d.staging
+	s := &d.staging[d.turn]
 	for s.chunk < len(s.chunks) && s.used+bytes > s.chunks[s.chunk].bytes {
 		s.chunk, s.used = s.chunk+1, 0
 	}
 	if s.chunk == len(s.chunks) {
-		if err := d.wait(func() error { return d.addStage(max(bytes, stageBytes)) }); err != nil {
+		if err := d.wait(func() error { return d.addStage(s, max(bytes, stageBytes)) }); err != nil {
 			d.keep(c, err)
 			return align
 		}
@@ -95,7 +95,7 @@ func (d *Device) put(c *call, v []int32) address {
 	return to
 }
 
-func (d *Device) addStage(bytes int) error {
+func (d *Device) addStage(s *staging, bytes int) error {
 	dev, err := d.allocate(int64(bytes))
 	if err != nil {
 		return err
@@ -104,11 +104,11 @@ func (d *Device) addStage(bytes int) error {
 	if err != nil {
 		return err
 	}
-	d.staging.chunks = append(d.staging.chunks, stage{host, dev, bytes})
+	s.chunks = append(s.chunks, stage{host, dev, bytes})
 	return nil
 }
 
-// Index uploads v, which must not change before the next Sync.
+// Index uploads v. The result is valid until the second Sync after it.
 func (d *Device) Index(v []int32) base.Index {
 	return base.Index{N: len(v), Host: v, Ptr: uintptr(d.put(&call{"Index", []any{len(v)}}, v))}
 }
