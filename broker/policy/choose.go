@@ -45,6 +45,9 @@ func (o Order) First(heads []Head) int {
 	return first
 }
 
+// Before reports whether a is to be tried before b.
+func (o Order) Before(a, b *Head) bool { return o.compare(a, b) < 0 }
+
 func (o Order) compare(a, b *Head) int {
 	if o.Deterministic {
 		return cmp.Compare(a.Index, b.Index)

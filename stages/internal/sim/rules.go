@@ -74,13 +74,21 @@ func (p *penstock) choose(w *world, t *instance) (*batch, string) {
 	return nil, refused.cause(w)
 }
 
+// claim corrects one cost a bucket: by its instance's correction, all batches of a bucket take so many times longer.
 func (p *penstock) claim(w *world, r *instance) *batch {
 	p.heads = p.heads[:0]
 	for i, line := range w.ready.lines {
-		for _, b := range line {
-			if uint32(b.Window) == w.lineage.Next {
-				p.heads = append(p.heads, w.head(r, b, w.buckets[i].name, b.step))
+		var best *batch
+		for _, b := range line { // in plan order
+			if uint32(b.Window) != w.lineage.Next {
+				break
 			}
+			if best == nil || (policy.Order{}).Before(&b.head, &best.head) {
+				best = b
+			}
+		}
+		if best != nil {
+			p.heads = append(p.heads, w.head(r, best, w.buckets[i].name, best.step))
 		}
 	}
 	if i := (policy.Order{}).First(p.heads); i >= 0 {

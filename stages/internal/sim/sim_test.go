@@ -115,8 +115,8 @@ func TestCrashesCostTheirWorkOnly(t *testing.T) {
 // An epoch of a million documents over 1,024 GPUs takes seconds to simulate.
 func TestPod(t *testing.T) {
 	s := load(t, "pod-1024")
-	if n := s.Target.Instances + s.Draft.Instances*s.Draft.GPUs; n != 1024 || s.Lengths.Documents != 1_000_000 {
-		t.Errorf("%d GPUs, %d documents", n, s.Lengths.Documents)
+	if n := s.Target.Instances + s.Draft.Instances*s.Draft.GPUs; n != 1024 || s.Hosts != 128 || s.Lengths.Documents != 1_000_000 {
+		t.Errorf("%d GPUs over %d hosts, %d documents", n, s.Hosts, s.Lengths.Documents)
 	}
 	began := time.Now()
 	r := simulate(t, s, Ours)
@@ -234,27 +234,6 @@ func BenchmarkPod(b *testing.B) {
 	for b.Loop() {
 		if _, err := Run(context.Background(), s, Ours, docs); err != nil {
 			b.Fatal(err)
-		}
-	}
-}
-
-// A choice over all buckets of a pod, as a target makes it.
-func BenchmarkChoice(b *testing.B) {
-	s := load(b, "pod-1024")
-	docs, err := s.Draw()
-	if err != nil {
-		b.Fatal(err)
-	}
-	p := &penstock{}
-	w, err := newWorld(s, docs, p)
-	if err != nil {
-		b.Fatal(err)
-	}
-	p.begin(w)
-	w.publish()
-	for b.Loop() {
-		if root, _ := p.choose(w, w.targets[0]); root == nil {
-			b.Fatal("nothing to choose")
 		}
 	}
 }

@@ -62,6 +62,7 @@ type batch struct {
 	work    policy.Work
 	forward float64 // predicted seconds
 	step    float64
+	head    policy.Head // as a rank weighs it, by step
 	bytes   float64
 	arrival int // place in the order of a loader that mixes lengths, for the rules that know no plan
 	queue   int // that holds it
@@ -106,6 +107,7 @@ func newWorld(s *scenario.Scenario, docs plan.Lengths, r rule) (*world, error) {
 	w.times = s.Times(total)
 	for _, b := range w.batches {
 		b.forward, b.step, b.bytes = w.times.Forward(b.work), w.times.Step(b.work), b.work.Tokens*float64(s.Row)
+		b.head = policy.Head{Bucket: b.Bucket, Window: uint32(b.Window), Index: uint32(b.Index), Cost: b.step}
 	}
 	w.apply(schema.Gen{Gen: 1})
 	return w, w.addInstances()
