@@ -191,6 +191,7 @@ type Progress struct {
 	Windows      uint32    `msgpack:"windows"` // committed so far: the next window's number
 	Total        uint32    `msgpack:"total"`
 	Loss         float64   `msgpack:"loss"`
+	CrossEntropy float64   `msgpack:"cross_entropy"` // decay-weighted, whatever the loss
 	LR           float64   `msgpack:"lr"`
 	GradNorm     float64   `msgpack:"grad_norm"`
 	Tokens       uint64    `msgpack:"tokens"`

@@ -21,6 +21,8 @@ type State struct {
 	Totals Totals    `json:"totals"`
 	Losses []float64 `json:"losses,omitempty"` // of the last windows, for the mean that a run reports
 
+	CrossEntropies []float64 `json:"cross_entropies,omitempty"` // likewise
+
 	Config  schema.Config    `json:"-"` // resolved; in config.yaml
 	Drafter hf.DrafterConfig `json:"-"` // in config.json
 }

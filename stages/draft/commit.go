@@ -140,6 +140,9 @@ func (t *trainer) step(s sum, p *past) error {
 	if loss := r.Num / r.Den; finite(loss) {
 		p.metric.Loss = loss
 	}
+	if ce := r.EntropyNum / r.EntropyDen; finite(ce) {
+		p.metric.CrossEntropy = ce
+	}
 	norm, err := t.opt.Step(s.grads, r.Den, p.metric.LR)
 	var bad *model.NonFiniteError
 	if errors.As(err, &bad) {

@@ -151,8 +151,8 @@ func (t *trainer) open(ctx context.Context) (bool, error) {
 // baton is what goes along with weights and moments.
 type baton struct {
 	State  checkpoint.State
-	Steps  int       // of the optimizer
-	Recent []float64 // losses of the last windows
+	Steps  int // of the optimizer
+	Recent recent
 }
 
 // handOver is the round in which the state before a window is offered: the same whatever the rank epoch.

@@ -24,7 +24,8 @@ func (t *trainer) save() error {
 	if err := t.lead.lines.Sync(); err != nil {
 		return err
 	}
-	t.state.Gen, t.state.Losses = t.gen, t.report.losses()
+	lately := t.report.lately()
+	t.state.Gen, t.state.Losses, t.state.CrossEntropies = t.gen, lately.Losses, lately.CrossEntropies
 	_, err := checkpoint.Save(t.w.Run.Checkpoints(), t.state, checkpoint.Tensors{
 		Weights: t.drafter.Weights.Read, M: t.opt.M.Read, V: t.opt.V.Read,
 	}, t.w.Config.Save.Keep)
@@ -38,11 +39,13 @@ type summary struct {
 	Windows      uint32             `json:"windows"`
 	Tokens       uint64             `json:"tokens"`
 	Slots        uint64             `json:"slots"`
-	Seconds      float64            `json:"seconds"` // of training, over all processes that trained it
-	Loss         float64            `json:"loss"`    // mean of the last windows
+	Seconds      float64            `json:"seconds"`       // of training, over all processes that trained it
+	Loss         float64            `json:"loss"`          // mean of the last windows
+	CrossEntropy float64            `json:"cross_entropy"` // likewise, decay-weighted, whatever the loss
 	AcceptLength float64            `json:"accept_length"`
 	PerPosition  []float64          `json:"per_position,omitempty"`
 	Prompts      int                `json:"prompts"`
+	Data         *rows              `json:"data,omitempty"`
 	Idle         map[string]float64 `json:"idle"` // share of an instance's time spent waiting
 	Ledger       lineage.Report     `json:"ledger"`
 	Drafter      string             `json:"drafter"`
@@ -58,7 +61,9 @@ func (t *trainer) stands(ctx context.Context) (bool, error) {
 	if err != nil || json.Unmarshal(b, &s) != nil || s.Windows != t.state.Window || s.Ledger.Missing > 0 {
 		return false, err
 	}
-	t.report.progress(t.state, func(p *schema.Progress) { p.Done, p.Loss, p.AcceptLength = true, s.Loss, s.AcceptLength })
+	t.report.progress(t.state, func(p *schema.Progress) {
+		p.Done, p.Loss, p.CrossEntropy, p.AcceptLength = true, s.Loss, s.CrossEntropy, s.AcceptLength
+	})
 	return true, t.report.put(ctx)
 }
 
@@ -86,10 +91,11 @@ func (t *trainer) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	lately := t.report.lately()
 	s := summary{
 		Run: t.w.Run.Name(), Steps: t.state.Step, Windows: t.state.Window, Tokens: t.state.Totals.Tokens, Slots: t.state.Totals.Slots,
-		Seconds: t.state.Totals.Seconds, Loss: t.report.loss(), AcceptLength: measured.AcceptLength, PerPosition: measured.PerPosition,
-		Prompts: measured.Prompts, Idle: idle, Ledger: lineage.Count(lines, t.run), Drafter: dir,
+		Seconds: t.state.Totals.Seconds, Loss: mean(lately.Losses), CrossEntropy: mean(lately.CrossEntropies),
+		AcceptLength: measured.AcceptLength, PerPosition: measured.PerPosition, Prompts: measured.Prompts, Data: t.rows(), Idle: idle, Ledger: lineage.Count(lines, t.run), Drafter: dir,
 	}
 	if err := rundir.WriteJSON(t.w.Run.Summary(), s); err != nil {
 		return err
@@ -101,7 +107,7 @@ func (t *trainer) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	t.report.progress(t.state, func(p *schema.Progress) { p.Done, p.Loss = true, s.Loss })
+	t.report.progress(t.state, func(p *schema.Progress) { p.Done, p.Loss, p.CrossEntropy = true, s.Loss, s.CrossEntropy })
 	return t.report.put(ctx)
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +20,7 @@ type metric struct {
 	Window       uint32    `json:"window"`
 	Epoch        uint32    `json:"epoch"`
 	Loss         float64   `json:"loss,omitempty"`
+	CrossEntropy float64   `json:"cross_entropy,omitempty"` // decay-weighted; the loss itself with train.loss dflash
 	LR           float64   `json:"lr,omitempty"`
 	GradNorm     float64   `json:"grad_norm,omitempty"`
 	Tokens       uint64    `json:"tokens,omitempty"`
@@ -43,13 +43,10 @@ type reporter struct {
 
 	mu      sync.Mutex
 	accept  float64
-	recent  []float64 // losses of the last windows
+	recent  recent
 	latest  schema.Progress
 	changed chan struct{}
 }
-
-// recentWindows is over how many windows a run's final loss is averaged.
-const recentWindows = 50
 
 func newReporter(w *worker.Worker, total int) (*reporter, error) {
 	f, err := os.OpenFile(w.Run.Metrics(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
@@ -69,21 +66,21 @@ func (r *reporter) close() {
 	r.board.Close()
 }
 
-// remember takes a committed window's loss into the mean.
-func (r *reporter) remember(m metric) { r.recall([]float64{m.Loss}) }
+// remember takes a committed window into the means.
+func (r *reporter) remember(m metric) { r.recall(recent{[]float64{m.Loss}, []float64{m.CrossEntropy}}) }
 
-// recall takes the losses of the last windows over from another rank.
-func (r *reporter) recall(losses []float64) {
+// recall takes the last windows over from another rank.
+func (r *reporter) recall(o recent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.recent = append(r.recent, losses...)
-	r.recent = r.recent[max(0, len(r.recent)-recentWindows):]
+	r.recent = r.recent.join(o)
 }
 
-func (r *reporter) losses() []float64 {
+// lately returns the last windows.
+func (r *reporter) lately() recent {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.recent)
+	return recent{}.join(r.recent)
 }
 
 // window reports a committed window; s is the state behind it.
@@ -92,7 +89,9 @@ func (r *reporter) window(m metric, s checkpoint.State) error {
 		return err
 	}
 	r.w.Metrics.Accepted(m.Accepted)
-	r.progress(s, func(p *schema.Progress) { p.Loss, p.LR, p.GradNorm, p.Hits = m.Loss, m.LR, m.GradNorm, m.Hits })
+	r.progress(s, func(p *schema.Progress) {
+		p.Loss, p.CrossEntropy, p.LR, p.GradNorm, p.Hits = m.Loss, m.CrossEntropy, m.LR, m.GradNorm, m.Hits
+	})
 	return nil
 }
 
@@ -142,17 +141,6 @@ func (r *reporter) put(ctx context.Context) error {
 	return r.w.Conn.Board().Put(ctx, worker.KeyProgress, p)
 }
 
-// loss is the mean over the last windows.
-func (r *reporter) loss() float64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	sum := 0.0
-	for _, l := range r.recent {
-		sum += l
-	}
-	return sum / float64(max(1, len(r.recent)))
-}
-
 func (r *reporter) write(m metric) error {
 	b, err := json.Marshal(m)
 	if err != nil {
@@ -174,7 +162,7 @@ func (m metric) scalars() []tensorboard.Scalar {
 		}
 		return out
 	}
-	out := []tensorboard.Scalar{{Tag: "train/loss", Value: m.Loss}, {Tag: "train/lr", Value: m.LR}, {Tag: "train/grad_norm", Value: m.GradNorm},
+	out := []tensorboard.Scalar{{Tag: "train/loss", Value: m.Loss}, {Tag: "train/cross_entropy", Value: m.CrossEntropy}, {Tag: "train/lr", Value: m.LR}, {Tag: "train/grad_norm", Value: m.GradNorm},
 		{Tag: "train/tokens", Value: float64(m.Tokens)}, {Tag: "train/slots", Value: float64(m.Slots)}}
 	for i, h := range m.Hits {
 		out = append(out, tensorboard.Scalar{Tag: fmt.Sprintf("hits/position_%d", i+1), Value: float64(h)})

@@ -193,7 +193,7 @@ func (t *trainer) restore() error {
 	t.opt.Steps = int(c.Step)
 	t.state = c.State
 	t.state.Config = cfg
-	t.report.recall(c.Losses)
+	t.report.recall(recent{c.Losses, c.CrossEntropies})
 	t.w.Log.Info("resumed", "checkpoint", c.Dir, "window", c.Window)
 	return nil
 }

@@ -16,6 +16,7 @@ type summary struct {
 	Slots        uint64             `json:"slots"`
 	Seconds      float64            `json:"seconds"`
 	Loss         float64            `json:"loss"`
+	CrossEntropy float64            `json:"cross_entropy"`
 	AcceptLength float64            `json:"accept_length"`
 	Idle         map[string]float64 `json:"idle"`
 	Ledger       struct {
@@ -45,7 +46,11 @@ func printSummary(out io.Writer, dir *rundir.Dir, asJSON bool) error {
 	if asJSON {
 		return printJSON(out, json.RawMessage(b))
 	}
-	_, err = fmt.Fprintf(out, "steps %d   tokens %d   slots %d   seconds %.1f   loss %.3f\naccept_length %.3f   drafter %s\n",
-		s.Steps, s.Tokens, s.Slots, s.Seconds, s.Loss, s.AcceptLength, dir.Drafter())
+	entropy := ""
+	if s.CrossEntropy != 0 && s.CrossEntropy != s.Loss {
+		entropy = fmt.Sprintf("   cross_entropy %.3f", s.CrossEntropy)
+	}
+	_, err = fmt.Fprintf(out, "steps %d   tokens %d   slots %d   seconds %.1f   loss %.3f%s\naccept_length %.3f   drafter %s\n",
+		s.Steps, s.Tokens, s.Slots, s.Seconds, s.Loss, entropy, s.AcceptLength, dir.Drafter())
 	return err
 }

@@ -40,7 +40,7 @@ func TestScrape(t *testing.T) {
 	draft.Watch("r", "draft", "draft-1", func() schema.StageState {
 		return schema.StageState{Batches: 7, Tokens: 900, Slots: 3, SlotsUsed: 2, Seconds: map[string]float64{"compute": 2.5, "no input": 0.5}}
 	})
-	draft.Progress(schema.Progress{Windows: 5, Total: 9, Loss: 3.5, GradNorm: 1.5, LR: 0.25, AcceptLength: 1.75, Hits: []float32{0.5, 0.25}})
+	draft.Progress(schema.Progress{Windows: 5, Total: 9, Loss: 3.5, CrossEntropy: 2.25, GradNorm: 1.5, LR: 0.25, AcceptLength: 1.75, Hits: []float32{0.5, 0.25}})
 	draft.Accepted([]float32{0.5, 0.125})
 	draft.Evaluated([]float64{0.75})
 	draft.Handoff(0.0003)
@@ -60,6 +60,7 @@ penstock_busy_seconds_total{process="draft-1",run="r",stage="draft",work="comput
 penstock_idle_seconds_total{cause="no input",process="draft-1",run="r",stage="draft"} 0.5
 penstock_window{` + who + `} 5
 penstock_loss{` + who + `} 3.5
+penstock_cross_entropy{` + who + `} 2.25
 penstock_gradient_norm{` + who + `} 1.5
 penstock_learning_rate{` + who + `} 0.25
 penstock_accept_length{` + who + `} 1.75

@@ -25,10 +25,10 @@ type Set struct {
 
 // training is what the optimizer steps tell.
 type training struct {
-	window, windows, loss, acceptLength, gradNorm, lr prometheus.Gauge
-	tokens, slots                                     prometheus.Gauge
-	dead, skipped                                     prometheus.Gauge
-	hits, accepted, evaluated                         *prometheus.GaugeVec // by position
+	window, windows, loss, entropy, acceptLength, gradNorm, lr prometheus.Gauge
+	tokens, slots                                              prometheus.Gauge
+	dead, skipped                                              prometheus.Gauge
+	hits, accepted, evaluated                                  *prometheus.GaugeVec // by position
 }
 
 // Buckets of the histograms, in seconds: hand-offs take a fraction of a millisecond, work up to a minute.
@@ -80,6 +80,7 @@ func newTraining(f factory) *training {
 		window:       f.gauge("penstock_window", "Optimizer steps committed."),
 		windows:      f.gauge("penstock_windows", "Optimizer steps of the whole run."),
 		loss:         f.gauge("penstock_loss", "Loss of the last window."),
+		entropy:      f.gauge("penstock_cross_entropy", "Decay-weighted cross-entropy of the last window, whatever the loss."),
 		acceptLength: f.gauge("penstock_accept_length", "Tokens per verification at the last evaluation, 0 before it."),
 		gradNorm:     f.gauge("penstock_gradient_norm", "Norm of the last window's gradient before clipping."),
 		lr:           f.gauge("penstock_learning_rate", "Learning rate of the last window."),
@@ -126,6 +127,7 @@ func (s *Set) Progress(p schema.Progress) {
 	t.window.Set(float64(p.Windows))
 	t.windows.Set(float64(p.Total))
 	t.loss.Set(p.Loss)
+	t.entropy.Set(p.CrossEntropy)
 	t.lr.Set(p.LR)
 	t.gradNorm.Set(p.GradNorm)
 	t.acceptLength.Set(p.AcceptLength)

@@ -76,9 +76,22 @@ func (l Loss) pace(m []uint8, ce []float32, size int) []float32 {
 	return w
 }
 
-// Result is what a step on one batch saw. The loss is Num/Den after both are summed over a window.
+// entropy returns the decay-weighted cross-entropy of slots: what DFlash has for loss, whatever the objective.
+func (l Loss) entropy(m []uint8, ce []float32, size int) (num, den float64) {
+	w, den := Loss{Kind: DFlash, Gamma: l.Gamma}.weights(m, nil, size)
+	for i, x := range w {
+		num += float64(x) * float64(ce[i])
+	}
+	return num, den
+}
+
+// Result is what a step on one batch saw. The loss is Num/Den after both are summed over a window, and so is the
+// decay-weighted cross-entropy, which can be read and compared whatever the loss.
 type Result struct {
 	Num, Den float64
+
+	EntropyNum, EntropyDen float64
+
 	Blocks   int
 	Slots    int     // trained slots, Σ m
 	Hits     int     // trained slots whose label is the drafter's first choice
@@ -98,6 +111,7 @@ type Place struct{ Slots, Hits, Accepted int }
 // Add sums counts and loss over batches; the per-slot lists stay those of r.
 func (r *Result) Add(o Result) {
 	r.Num, r.Den = r.Num+o.Num, r.Den+o.Den
+	r.EntropyNum, r.EntropyDen = r.EntropyNum+o.EntropyNum, r.EntropyDen+o.EntropyDen
 	r.Blocks, r.Slots, r.Hits, r.Accepted = r.Blocks+o.Blocks, r.Slots+o.Slots, r.Hits+o.Hits, r.Accepted+o.Accepted
 	if len(r.At) == 0 {
 		r.At = make([]Place, len(o.At))

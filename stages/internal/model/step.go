@@ -121,6 +121,7 @@ func (d *Drafter) head(out kernels.Tensor, rows, labels []int32, loss Loss, r *R
 	for i, w := range all {
 		r.Num += float64(w) * float64(r.CE[i])
 	}
+	r.EntropyNum, r.EntropyDen = loss.entropy(r.Weight, r.CE, d.Config.BlockSize)
 	if late && wanted {
 		pick(all)
 		d.dev.Upload(weight, factor)

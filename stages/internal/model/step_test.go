@@ -101,6 +101,31 @@ func TestPaceGradient(t *testing.T) {
 	}
 }
 
+// TestCrossEntropyBesideTheLoss: it is DFlash's loss, whatever the objective, and sums over batches.
+func TestCrossEntropyBesideTheLoss(t *testing.T) {
+	dev := &kernels.Ref{}
+	d := newDrafter(t, dev, false, 2, 5, 0)
+	b := row(dev, d)
+	plain, err := d.Step(b, Loss{Kind: DFlash, Gamma: 4}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paced, err := d.Step(b, Loss{Kind: DPace, Gamma: 4, Alpha: 0.5}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range map[string]Result{"dflash": plain, "dpace": paced} {
+		if r.EntropyNum != plain.Num || r.EntropyDen != plain.Den || r.EntropyDen == 0 {
+			t.Errorf("%s: cross-entropy %v/%v, want %v/%v", name, r.EntropyNum, r.EntropyDen, plain.Num, plain.Den)
+		}
+	}
+	sum := paced
+	sum.Add(plain)
+	if sum.EntropyNum != 2*plain.Num || sum.EntropyDen != 2*plain.Den {
+		t.Errorf("sum %v/%v", sum.EntropyNum, sum.EntropyDen)
+	}
+}
+
 // TestGradientsAccumulate: two batches into one sum are the sum of each, and a second step allocates nothing.
 func TestGradientsAccumulate(t *testing.T) {
 	dev := &counting{}

@@ -114,6 +114,21 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// TestCrossEntropy stands beside a loss that is not it, such as the one of train.loss dpace.
+func TestCrossEntropy(t *testing.T) {
+	v := View{Windows: 1, Total: 2, Loss: 219.228, CrossEntropy: 3.125, SecondsLeft: -1}
+	if got, want := v.Line(), "window 1/2  loss 219.228  ce 3.125"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := v.Table()[1]; !strings.HasPrefix(got, "loss 219.228   ce 3.125   acceptance") {
+		t.Errorf("%q", got)
+	}
+	v.Loss = v.CrossEntropy
+	if got, want := v.Line(), "window 1/2  loss 3.125"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestTableFitsTheTerminal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`[a-z]{1,30}-[0-9]{1,4}`)

@@ -18,7 +18,7 @@ func (v View) Line() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "window %d/%d", v.Windows, v.Total)
 	if v.Windows > 0 {
-		fmt.Fprintf(&b, "  loss %.3f", v.Loss)
+		fmt.Fprintf(&b, "  loss %.3f%s", v.Loss, v.entropy("  "))
 	}
 	if v.AcceptLength > 0 {
 		fmt.Fprintf(&b, "  acceptance %.3f", v.AcceptLength)
@@ -38,6 +38,14 @@ func (v View) Line() string {
 		fmt.Fprintf(&b, "  %s", v.pending())
 	}
 	return b.String()
+}
+
+// entropy is the cross-entropy, led by a gap, where it is not the loss itself.
+func (v View) entropy(gap string) string {
+	if v.CrossEntropy == 0 || v.CrossEntropy == v.Loss {
+		return ""
+	}
+	return fmt.Sprintf("%sce %.3f", gap, v.CrossEntropy)
 }
 
 // pending says what the stages wait for while nothing has been trained.
@@ -77,7 +85,7 @@ func (v View) Table() []string {
 	if v.AcceptLength > 0 {
 		accept = fmt.Sprintf("%.3f", v.AcceptLength)
 	}
-	add("loss %.3f   acceptance %s   %s tokens/s   %s slots/s", v.Loss, accept, thousands(v.TokensPerS), thousands(v.SlotsPerS))
+	add("loss %.3f%s   acceptance %s   %s tokens/s   %s slots/s", v.Loss, v.entropy("   "), accept, thousands(v.TokensPerS), thousands(v.SlotsPerS))
 	if v.Dead+v.Skipped > 0 {
 		add("rejected batches %d   skipped steps %d", v.Dead, v.Skipped)
 	}

@@ -72,6 +72,7 @@ type View struct {
 	Windows      uint32   `json:"windows"` // committed
 	Total        uint32   `json:"total"`
 	Loss         float64  `json:"loss"`
+	CrossEntropy float64  `json:"cross_entropy"` // decay-weighted, whatever the loss
 	LR           float64  `json:"lr"`
 	AcceptLength float64  `json:"accept_length"`
 	Tokens       uint64   `json:"tokens"`
@@ -120,7 +121,7 @@ func (t *Tracker) View(now time.Time) View {
 	defer t.mu.Unlock()
 	p := t.progress
 	v := View{
-		Run: t.plan.Run, Gen: p.Gen, Windows: p.Windows, Total: max(p.Total, t.plan.Windows), Loss: p.Loss, LR: p.LR,
+		Run: t.plan.Run, Gen: p.Gen, Windows: p.Windows, Total: max(p.Total, t.plan.Windows), Loss: p.Loss, CrossEntropy: p.CrossEntropy, LR: p.LR,
 		AcceptLength: p.AcceptLength, Tokens: p.Tokens, Slots: p.Slots, Dead: p.Dead, Skipped: p.Skipped, Done: p.Done,
 		SecondsLeft: -1, Buckets: []Bucket{}, Stages: []Stage{},
 	}

@@ -21,6 +21,7 @@ const (
 type line struct {
 	Window       uint32    `json:"window"`
 	Loss         float64   `json:"loss"`
+	CrossEntropy float64   `json:"cross_entropy"`
 	GradNorm     float64   `json:"grad_norm"`
 	Hits         []float64 `json:"hits"`
 	Accepted     []float64 `json:"accepted"`
@@ -85,7 +86,7 @@ func (h *history) take(l line) {
 
 // curves thins the steps to points that each stand for as many.
 func (h *history) curves() Curves {
-	c := Curves{Windows: []uint32{}, Loss: []float64{}, Evals: h.evals, Hits: []float64{}, Accepted: []float64{}}
+	c := Curves{Windows: []uint32{}, Loss: []float64{}, CrossEntropy: []float64{}, Evals: h.evals, Hits: []float64{}, Accepted: []float64{}}
 	if c.Evals == nil {
 		c.Evals = []Eval{}
 	}
@@ -94,15 +95,16 @@ func (h *history) curves() Curves {
 		return c
 	}
 	for chunk := range slices.Chunk(h.steps, (n+curvePoints-1)/curvePoints) {
-		var sum, count float64
+		var sum, entropy, count float64
 		for _, l := range chunk {
 			if l.Skipped == "" {
-				sum, count = sum+l.Loss, count+1
+				sum, entropy, count = sum+l.Loss, entropy+l.CrossEntropy, count+1
 			}
 		}
 		if count > 0 {
 			c.Windows = append(c.Windows, chunk[len(chunk)-1].Window+1)
 			c.Loss = append(c.Loss, sum/count)
+			c.CrossEntropy = append(c.CrossEntropy, entropy/count)
 		}
 	}
 	recent := h.steps[max(0, n-recentSteps):]

@@ -90,8 +90,8 @@ func TestHistoryFollowsAndForgetsWhatIsRedone(t *testing.T) {
 	if len(c.Windows) != 2 || c.Loss[1] != 3 || len(c.Evals) != 1 || c.StepSeconds != 2 || len(h.skipped) != 1 {
 		t.Errorf("curves are %+v, %d skipped", c, len(h.skipped))
 	}
-	write(`{"window":1,"loss":2.5,"seconds":1}` + "\n") // a new generation redoes it
-	if c = h.curves(); len(c.Windows) != 2 || c.Loss[1] != 2.5 {
+	write(`{"window":1,"loss":2.5,"cross_entropy":1.5,"seconds":1}` + "\n") // a new generation redoes it
+	if c = h.curves(); len(c.Windows) != 2 || c.Loss[1] != 2.5 || len(c.CrossEntropy) != 2 || c.CrossEntropy[1] != 1.5 {
 		t.Errorf("after a window is redone the curves are %+v", c)
 	}
 	for i := 2; i < 2000; i++ {

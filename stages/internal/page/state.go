@@ -55,13 +55,14 @@ type Process struct {
 
 // Curves are the steps of the run, thinned to what a screen can show, and the evaluations.
 type Curves struct {
-	Windows     []uint32  `json:"windows"` // committed then; of several, the last
-	Loss        []float64 `json:"loss"`    // mean of those that the point stands for
-	Evals       []Eval    `json:"evals"`
-	Hits        []float64 `json:"hits"`     // share of right predictions by position, over the latest windows
-	Accepted    []float64 `json:"accepted"` // share of those that are right with all before them in their block
-	GradNorm    float64   `json:"grad_norm"`
-	StepSeconds float64   `json:"step_seconds"` // mean time between the latest commits
+	Windows      []uint32  `json:"windows"`       // committed then; of several, the last
+	Loss         []float64 `json:"loss"`          // mean of those that the point stands for
+	CrossEntropy []float64 `json:"cross_entropy"` // likewise
+	Evals        []Eval    `json:"evals"`
+	Hits         []float64 `json:"hits"`     // share of right predictions by position, over the latest windows
+	Accepted     []float64 `json:"accepted"` // share of those that are right with all before them in their block
+	GradNorm     float64   `json:"grad_norm"`
+	StepSeconds  float64   `json:"step_seconds"` // mean time between the latest commits
 }
 
 // Eval is an acceptance measurement.

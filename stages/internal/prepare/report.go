@@ -132,6 +132,11 @@ func (r *Report) write(path string) error {
 	return rundir.WriteFile(path, append(b, '\n'))
 }
 
+// ReportOf reads the report beside a store.
+func ReportOf(path string) (Report, error) {
+	return readReport(strings.TrimSuffix(path, ".store") + ".report.json")
+}
+
 // readReport reads what write wrote. A report that is torn counts as damage of its store.
 func readReport(path string) (r Report, err error) {
 	b, err := os.ReadFile(path)

@@ -85,6 +85,9 @@ func (r *RunPlan) Info(run string) schema.PlanInfo {
 // Data is the content hash of the store.
 func (r *RunPlan) Data() string { return r.Store.Info().Name() }
 
+// Path is where the store lies.
+func (r *RunPlan) Path() string { return r.path }
+
 // MaxTokens bounds the tokens of any batch.
 func (r *RunPlan) MaxTokens() int { return r.max }
 

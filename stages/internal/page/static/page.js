@@ -65,6 +65,7 @@ function figures(s) {
     ["step of " + int(s.total), figure("windows", s.windows, int(s.windows))],
     ["time left", figure("seconds_left", s.seconds_left, s.done ? "done" : s.ended || s.seconds_left < 0 ? "–" : clocked(s.seconds_left))],
     ["loss", figure("loss", s.loss, s.windows ? fixed(s.loss, 3) : "–")],
+    ...(s.cross_entropy && s.cross_entropy !== s.loss ? [["cross-entropy", figure("cross_entropy", s.cross_entropy, fixed(s.cross_entropy, 3))]] : []),
     ["accepted tokens a round", figure("accept_length", s.accept_length, s.accept_length ? fixed(s.accept_length, 3) : "–")],
     [s.ended ? "tokens a second, mean" : "tokens a second", figure("tokens_s", s.tokens_s, compact(s.tokens_s))],
     [s.ended ? "drafted slots a second, mean" : "drafted slots a second", figure("slots_s", s.slots_s, compact(s.slots_s))],
