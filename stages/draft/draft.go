@@ -92,6 +92,7 @@ func (t *trainer) train(ctx context.Context) error {
 		return err
 	}
 	defer worker.CloseSource(ctx, src)
+	t.w.Status.Gen.Store(t.gen)
 	t.w.Status.Running()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return t.park.Receive(ctx, src, t.hungry) })

@@ -74,6 +74,7 @@ penstock_step_seconds_count{` + who + `} 1
 penstock_redeliveries_total{edge="ps.train",process="draft-1",run="r",stage="draft"} 1
 penstock_rejects_total{process="draft-1",run="r",stage="draft",verdict="dead"} 1
 penstock_rejects_total{process="draft-1",run="r",stage="draft",verdict="suspect"} 0`},
+		{scrape(t, New("r", "pack", "pack-1")), `penstock_redeliveries_total{edge="ps.pack",process="pack-1",run="r",stage="pack"} 0`},
 		{scrape(t, batch), `penstock_bucket_stock{bucket="b96",process="batch",run="r",stage="batch"} 1
 penstock_bucket_open{bucket="b96",process="batch",run="r",stage="batch"} 3
 penstock_bucket_credit{bucket="b96",process="batch",run="r",stage="batch"} 4`},

@@ -62,8 +62,14 @@ func New(run, stage, process string) *Set {
 	for _, v := range []string{"suspect", "dead"} {
 		s.rejects.WithLabelValues(v)
 	}
+	for _, e := range edges[stage] {
+		s.redelivered.WithLabelValues(e)
+	}
 	return s
 }
+
+// edges that a stage takes records from.
+var edges = map[string][]string{"target": {"ps.fwd", "ps.rel"}, "pack": {"ps.pack", "ps.rel"}, "draft": {"ps.train"}}
 
 var bucketGauges = map[string]string{
 	"stock":     "Roots of the bucket that are published and that no target has pulled.",

@@ -40,7 +40,19 @@ func buildAndRun(m *testing.M) int {
 }
 
 // trainWith runs `penstock up` as processes of their own, with more in the environment.
-func trainWith(t *testing.T, c schema.Config, env ...string) (dir string) {
+func trainWith(t *testing.T, c schema.Config, env ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	_, up := command(t, ctx, c)
+	up.Env = append(os.Environ(), env...)
+	if out, err := up.CombinedOutput(); err != nil {
+		t.Fatalf("up: %v\n%s", err, out)
+	}
+}
+
+// command is `penstock up` in a new run directory named run, to be started.
+func command(t *testing.T, ctx context.Context, c schema.Config) (dir string, up *exec.Cmd) {
 	t.Helper()
 	yaml, err := c.YAML()
 	if err != nil {
@@ -51,14 +63,25 @@ func trainWith(t *testing.T, c schema.Config, env ...string) (dir string) {
 	if err := os.WriteFile(file, yaml, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	up := exec.CommandContext(ctx, filepath.Join(bin, "penstock"), "up", "--run", dir, "--config", file)
-	up.Env = append(os.Environ(), env...)
-	if out, err := up.CombinedOutput(); err != nil {
-		t.Fatalf("up: %v\n%s", err, out)
+	return dir, exec.CommandContext(ctx, filepath.Join(bin, "penstock"), "up", "--run", dir, "--config", file)
+}
+
+// await tries until it succeeds or ctx ends.
+func await(t *testing.T, ctx context.Context, what string, try func() error) {
+	t.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("waited in vain for %s: %v", what, err)
+		}
 	}
-	return dir
 }
 
 // TestOneTraceABatch trains and holds every trace that a collector received against what a batch goes through.

@@ -28,7 +28,7 @@ func (w *Worker) Generations(ctx context.Context, body func(ctx context.Context,
 				cancel(Superseded{by})
 			}
 		}()
-		w.Status.gen.Store(gen)
+		w.Status.Gen.Store(gen)
 		if err = w.Conn.WaitGeneration(genCtx, gen); err == nil {
 			err = body(genCtx, gen)
 		}

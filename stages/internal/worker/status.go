@@ -21,7 +21,7 @@ const Stuck = "stuck"
 // Status is what the process says of itself on the board.
 type Status struct {
 	w       *Worker
-	gen     atomic.Uint32
+	Gen     atomic.Uint32 // generation that the process works in
 	Batches atomic.Uint64
 	Tokens  atomic.Uint64
 	Handoff Latency
@@ -66,7 +66,7 @@ func (s *Status) Record() schema.StageState {
 	s.mu.Unlock()
 	r := schema.StageState{
 		Instance: s.w.Instance, Stage: s.w.Stage, Incarnation: s.w.Incarnation, PID: int32(os.Getpid()),
-		State: state, Waiting: waiting, Gen: s.gen.Load(), Batches: s.Batches.Load(), Tokens: s.Tokens.Load(),
+		State: state, Waiting: waiting, Gen: s.Gen.Load(), Batches: s.Batches.Load(), Tokens: s.Tokens.Load(),
 		Seconds: s.w.Book.Seconds(), At: time.Now().UnixNano(),
 	}
 	if waiting == "" && state == "running" {
