@@ -3,6 +3,7 @@
 package observe_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -34,12 +35,12 @@ func TestJaeger(t *testing.T) {
 	if query == "" {
 		query = "http://127.0.0.1:16686"
 	}
-	await(t, 20*time.Minute, "Jaeger to answer at "+query, func() error {
+	await(t, minute(t), "Jaeger to answer at "+query, func() error {
 		_, err := ask[[]string](query + "/api/services")
 		return err
 	})
 	trainWith(t, stagestest.Config(t, 30, nil), "OTEL_EXPORTER_OTLP_ENDPOINT="+otlp)
-	await(t, time.Minute, "a whole trace", func() error {
+	await(t, minute(t), "a whole trace", func() error {
 		traces, err := ask[[]jaegerTrace](query + "/api/traces?limit=50&service=" + url.QueryEscape("penstock-draft"))
 		if err != nil {
 			return err
@@ -88,20 +89,9 @@ func ask[T any](url string) (T, error) {
 	return answer.Data, json.NewDecoder(resp.Body).Decode(&answer)
 }
 
-func await(t *testing.T, most time.Duration, what string, try func() error) {
-	t.Helper()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(most)
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("waited in vain for %s: %v", what, err)
-		}
-	}
+// minute is a context that ends after one.
+func minute(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
 }
