@@ -38,6 +38,10 @@ var systems = []System{
 	with("three buckets at their ceilings", mixed, func(s *System) { s.AtCeiling = true }),
 	with("pull limits move", mixed, func(s *System) { s.AtCeiling, s.Faults.Moves = true, 3 }),
 	with("two targets, two packers", mixed, func(s *System) { s.Targets, s.Packers = 2, 2 }),
+	with("one slot a pool", mixed, func(s *System) { s.Targets, s.TargetSlots, s.PackSlots, s.AtCeiling = 2, 1, 1, true }),
+	with("one slot a pool, a packer and one of two ranks die", oneOne, func(s *System) {
+		s.TargetSlots, s.PackSlots, s.Ranks, s.Faults.Packer, s.Faults.Rank = 1, 1, 2, 1, 1
+	}),
 	with("every step apart", twoOne, func(s *System) { s.Grain = Grain{true, true, true, true} }),
 	with("the builder dies twice", mixed, func(s *System) { s.Faults.Builder = 2 }),
 	with("a target dies twice", twoTwo, func(s *System) { s.Faults.Target = 2 }),
