@@ -130,6 +130,61 @@ func TestGuidesNameKeysTasksAndFilesThatExist(t *testing.T) {
 	}
 }
 
+var fence = regexp.MustCompile("(?s)```([a-z]*)\n(.*?)```")
+
+// TestModelsGuidePlansAsItSays has doctor plan the guide's configurations, the second on top of the first, and holds what it
+// says against what the guide shows of it.
+func TestModelsGuidePlansAsItSays(t *testing.T) {
+	file, gpus := filepath.Join(t.TempDir(), "qwen3-8b.yaml"), []string{"1x141GiB", "8x141GiB"}
+	cfg := map[string]any{}
+	for _, m := range fence.FindAllStringSubmatch(guides(t)["models.md"], -1) {
+		if m[1] == "yaml" {
+			more := map[string]any{}
+			if err := yaml.Unmarshal([]byte(m[2]), &more); err != nil {
+				t.Fatal(err)
+			}
+			merge(cfg, more)
+		}
+		if m[1] != "" || !strings.HasPrefix(m[2], "ok ") {
+			continue
+		}
+		if len(gpus) == 0 {
+			t.Fatalf("a plan more than is known of:\n%s", m[2])
+		}
+		b, err := yaml.Marshal(cfg)
+		if err == nil {
+			err = os.WriteFile(file, b, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		// Whether the plan fits is the guide's matter; whether this machine has GPUs is not.
+		_ = runDoctor(runtime.Flags{Config: file}, "qwen3-8b", gpus[0], &out, false)
+		gpus = gpus[1:]
+		for line := range strings.Lines(m[2]) {
+			if line = strings.TrimSpace(line); line != "…" && !strings.Contains(out.String(), line) {
+				t.Errorf("doctor does not say %q:\n%s", line, out.String())
+			}
+		}
+	}
+	if len(gpus) > 0 {
+		t.Errorf("the guide has no plan for %v", gpus)
+	}
+}
+
+func merge(into, more map[string]any) {
+	for k, v := range more {
+		a, ok := into[k].(map[string]any)
+		b, also := v.(map[string]any)
+		if ok && also {
+			merge(a, b)
+		} else {
+			into[k] = v
+		}
+	}
+}
+
 // folder is where a guide lies.
 func folder(name string) string {
 	if name == "README.md" {

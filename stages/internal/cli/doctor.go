@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -107,9 +108,17 @@ func runDoctor(f runtime.Flags, model, gpus string, out io.Writer, asJSON bool) 
 	return err
 }
 
-// doctorConfig is the configuration to check: that of the flags, or for a named geometry the defaults around it.
+// doctorConfig is the configuration to check: that of the flags, or for a named geometry the defaults around it. With a
+// geometry, what a configuration names need not be there.
 func doctorConfig(f runtime.Flags, model string) (schema.Config, error) {
-	if model == "" || f.Config != "" {
+	if model != "" && f.Config != "" {
+		b, err := os.ReadFile(f.Config)
+		if err != nil {
+			return schema.Config{}, fmt.Errorf("configuration: %w", err)
+		}
+		return f.Parse(f.Config, b)
+	}
+	if model == "" {
 		if f.Run != "" && f.Config == "" {
 			dir, err := rundir.Open(f.Run)
 			if err != nil {

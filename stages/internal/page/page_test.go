@@ -206,6 +206,17 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+func TestReachable(t *testing.T) {
+	for _, c := range []struct{ address, by, want string }{
+		{"127.0.0.1:80", "there:8080", "127.0.0.1:80"}, {"[::]:80", "there:8080", "there:80"}, {"0.0.0.0:80", "there", "there:80"},
+		{"[::]:80", "[fe80::1]:8080", "[fe80::1]:80"},
+	} {
+		if got := reachable(c.address, c.by); got != c.want {
+			t.Errorf("%s by %s: %s, want %s", c.address, c.by, got, c.want)
+		}
+	}
+}
+
 func TestReportHoldsEverything(t *testing.T) {
 	c := &Collector{whole: newSeries(1, 10, false), state: State{Dir: "</script><b>"}}
 	path := filepath.Join(t.TempDir(), "report.html")

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -91,8 +92,10 @@ func events(ctx context.Context, c *Collector, w http.ResponseWriter, r *http.Re
 	}
 }
 
-// URL is the page's address.
-func (s *Server) URL() string { return s.url + "/" }
+// URL is the page's address. One at every address of the host is given as the loopback one.
+func (s *Server) URL() string {
+	return "http://" + reachable(strings.TrimPrefix(s.url, "http://"), "127.0.0.1") + "/"
+}
 
 // Close ends the server and every request to it.
 func (s *Server) Close() error {
