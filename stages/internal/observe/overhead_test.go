@@ -1,0 +1,59 @@
+//go:build overhead
+
+package observe_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"penstock/schema"
+	"penstock/stages/stagestest"
+)
+
+// TestOverhead holds the processor time that tracing every batch costs against that of the default run: user and system
+// time of all processes, which other work on the machine changes little. What tracing costs is taken from runs whose work is
+// empty, where it is a part that can be seen, and the run's own time from the first steps of the default configuration.
+func TestOverhead(t *testing.T) {
+	const pairs = 3
+	empty := stagestest.Config(t, 1500, func(c *schema.Config) { c.Device, c.Train.Epochs = "null", 2 })
+	var off, on, batches float64
+	for range pairs {
+		var r receiver
+		off += cpu(t, empty)
+		on += cpu(t, empty, r.overHTTP(t)...)
+		traces, _ := r.sorted()
+		batches += float64(len(traces))
+	}
+	c, err := schema.LoadConfig(filepath.Join(stagestest.Root(), "deploy/config/tiny.yaml"), []string{"train.max_steps=60", "eval.prompts=", "eval.every=0",
+		"target.dir=" + filepath.Join(stagestest.Root(), "deploy/demo/models/tiny-go"),
+		"data.files=[" + filepath.Join(stagestest.Root(), "deploy/demo/data/tiny-go-chat.jsonl") + "]"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r receiver
+	real := cpu(t, c, r.overHTTP(t)...)
+	traces, _ := r.sorted()
+	perBatch, cost := real/float64(len(traces)), (on-off)/batches
+	t.Logf("empty work: %.2f s of processor time untraced, %.2f s traced, %.0f batches: %.2f ms a batch", off, on, batches, 1000*cost)
+	t.Logf("default run: %.1f s, %d batches: %.0f ms a batch", real, len(traces), 1000*perBatch)
+	t.Logf("tracing costs %.2f %% of the default run", 100*cost/perBatch)
+	if cost/perBatch > 0.01 {
+		t.Error("that is more than 1 %")
+	}
+}
+
+// cpu returns the seconds of processor time that a run takes, over all of its processes.
+func cpu(t *testing.T, c schema.Config, env ...string) float64 {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	_, up := command(t, ctx, c)
+	up.Env = append(os.Environ(), env...)
+	if out, err := up.CombinedOutput(); err != nil {
+		t.Fatalf("up: %v\n%s", err, out)
+	}
+	return (up.ProcessState.UserTime() + up.ProcessState.SystemTime()).Seconds()
+}
