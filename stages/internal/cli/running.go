@@ -204,6 +204,9 @@ func (r *running) connect(ctx context.Context) error {
 	if err := conn.EnsureTopology(ctx); err != nil {
 		return err
 	}
+	if err := r.alone(ctx); err != nil {
+		return err
+	}
 	old, err := conn.Board().List(ctx, "stage.*")
 	if err != nil {
 		return err
@@ -240,6 +243,9 @@ func (r *running) onHint(h broker.Hint) error {
 			r.note(fmt.Sprintf("%d of %d rows are rejected: see %s", rec.Rejected, rec.Rows, strings.TrimSuffix(rec.Store, ".store")+".rejects.jsonl"))
 		}
 	case schema.Control:
+		if rec.Run != r.dir.Name() {
+			return shared(rec.Run, r.cfg.Broker.URL)
+		}
 		r.mu.Lock()
 		r.wanted = rec.Want
 		r.mu.Unlock()

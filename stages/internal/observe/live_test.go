@@ -82,7 +82,12 @@ func tells(ctx context.Context, dir, instance string) error {
 	stage, _, _ := strings.Cut(instance, "-")
 	want := told[stage]
 	if stage != "broker" {
-		want = append(want[:len(want):len(want)], `penstock_generation{process="`+instance+`",run="run",stage="`+stage+`"} 1`)
+		name, err := os.ReadFile(filepath.Join(dir, "name"))
+		if err != nil {
+			return err
+		}
+		want = append(want[:len(want):len(want)],
+			`penstock_generation{process="`+instance+`",run="`+strings.TrimSpace(string(name))+`",stage="`+stage+`"} 1`)
 	}
 	for _, line := range want {
 		if !strings.Contains(string(b), "\n"+line) {

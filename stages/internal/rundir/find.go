@@ -70,7 +70,7 @@ func Open(path string) (*Dir, error) {
 		}
 		return nil, fmt.Errorf("open run directory: %w", err)
 	}
-	return d, nil
+	return d, d.recall()
 }
 
 // Newest returns the run directory under root whose config.yaml was written last, or ErrNone.

@@ -34,7 +34,8 @@ func look(path string) (*made, error) {
 	for _, e := range list {
 		name := e.Name()
 		m.entries[name] = true
-		if !slices.Contains(folders, name) && name != "lock" && !strings.HasPrefix(name, ".config.yaml.") {
+		if !slices.Contains(folders, name) && name != "lock" && name != nameFile &&
+			!strings.HasPrefix(name, ".config.yaml.") && !strings.HasPrefix(name, "."+nameFile+".") {
 			foreign = name
 		}
 	}

@@ -1,6 +1,7 @@
 // Package rundir knows the run directory: every name in it, how it is found, created and locked, and how its
 // small files are written. Whatever several processes of one run share by path is named here and nowhere else.
 //
+//	name             the run's name on the wire
 //	config.yaml      the resolved configuration, written once
 //	lock, locks/     held by `penstock up` and by each running instance
 //	lead             held by the trainer that opens generations and writes the files below
@@ -34,14 +35,16 @@ import (
 // Dir is one run's directory. The zero value is not usable: see Create, Open and Newest.
 type Dir struct {
 	path string // absolute
+	name string // on the wire
 	made *made  // what was there before; nil where the directory was opened
 }
 
 // Path returns the directory's absolute path.
 func (d *Dir) Path() string { return d.path }
 
-// Name returns the directory's last element: the run's name on the wire.
-func (d *Dir) Name() string { return filepath.Base(d.path) }
+// Name returns the run's name on the wire: what the directory was called when it was made, and a random part. It stays
+// where the directory is moved, and no other run has it.
+func (d *Dir) Name() string { return d.name }
 
 func (d *Dir) join(elem ...string) string {
 	return filepath.Join(append([]string{d.path}, elem...)...)
@@ -120,5 +123,5 @@ func (d *Dir) make() error {
 			return fmt.Errorf("create run directory: %w", err)
 		}
 	}
-	return nil
+	return d.christen()
 }

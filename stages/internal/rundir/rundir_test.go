@@ -49,7 +49,7 @@ func TestNewest(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := Newest(root)
-	if err != nil || d.Name() != "a" {
+	if err != nil || filepath.Base(d.Path()) != "a" {
 		t.Fatalf("newest = %v, %v; want a", d, err)
 	}
 }
