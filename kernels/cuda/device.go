@@ -50,6 +50,9 @@ func (d *Device) onClose(f func() error) { d.closers = append(d.closers, f) }
 
 // open runs on the device's thread.
 func (d *Device) open() error {
+	if err := Driver(); err != nil {
+		return err
+	}
 	count, err := cu.NumDevices()
 	if err != nil {
 		return fmt.Errorf("count GPUs: %w", err)

@@ -2,10 +2,15 @@
 
 package cuda
 
+// #cgo LDFLAGS: -ldl
 // #include <cuda.h>
+// // Is there where the program is linked with deploy/tools/cuda/lazy.c in place of the driver.
+// extern const char *penstock_driver_missing(void) __attribute__((weak));
+// static const char *driver_missing(void) { return penstock_driver_missing ? penstock_driver_missing() : 0; }
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"unsafe"
@@ -39,6 +44,14 @@ func explain(err error) error {
 		return driverError(v.Int())
 	}
 	return err
+}
+
+// Driver says why the CUDA driver is not there, if it is not.
+func Driver() error {
+	if why := C.driver_missing(); why != nil {
+		return errors.New("the CUDA driver is not there: " + C.GoString(why))
+	}
+	return nil
 }
 
 // allowShared lets a kernel use so many bytes of dynamic shared memory a block; 48 KiB need no leave.

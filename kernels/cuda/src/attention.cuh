@@ -9,7 +9,7 @@
 #include "common.cuh"
 
 // Shared memory of all attention kernels, laid out by each.
-extern __shared__ float tiles[];
+extern __shared__ __align__(16) float tiles[];
 
 // Heads is kernels.Heads; group = Q / KV query heads read one key head.
 struct Heads {
