@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync/atomic"
 	"unsafe"
+
+	"penstock/schema"
 )
 
 // control is the memory beside a slab: a line of header, then one line per slot whose first word is the slot's
@@ -45,4 +47,17 @@ func header(incarnation uint64, g geometry) [4]uint64 {
 // word is a slot's generation word; the slot is within the slab.
 func (c control) word(slot uint32) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&c[lineBytes*(1+int(slot))]))
+}
+
+// readAt calls f between two looks at the slot's generation word. f's result counts only if both times it was ref's.
+func readAt(c control, ref schema.SlotRef, f func() error) error {
+	word := c.word(ref.Slot)
+	if have := word.Load(); have != ref.Generation {
+		return fmt.Errorf("%w: slot %d is at generation %d, not %d", ErrStale, ref.Slot, have, ref.Generation)
+	}
+	err := f()
+	if have := word.Load(); have != ref.Generation {
+		return fmt.Errorf("%w: slot %d went to generation %d while it was read", ErrStale, ref.Slot, have)
+	}
+	return err
 }

@@ -1,8 +1,10 @@
 package mem
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"penstock/schema"
 )
@@ -28,6 +30,16 @@ func newGeometry(slots, slotBytes uint64) (geometry, error) {
 		return geometry{}, fmt.Errorf("%d slots of %d bytes", slots, slotBytes)
 	}
 	return geometry{int(slots), int(slotBytes)}, nil
+}
+
+const tokenChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
+// check returns the layout of the slab asked for.
+func (s Spec) check() (geometry, error) {
+	if s.Incarnation == 0 || s.Pool == "" || len(s.Pool) > 64 || strings.Trim(s.Pool, tokenChars) != "" {
+		return geometry{}, errors.New("needs an incarnation and a name of 1 to 64 letters, digits, '_' or '-'")
+	}
+	return newGeometry(uint64(max(0, s.Slots)), uint64(max(0, s.SlotBytes)))
 }
 
 func (g geometry) bytes() int { return g.slots * g.slotBytes }

@@ -3,7 +3,8 @@
 //
 // A slab has one of several kinds. "shm" is host memory: a sealed memfd without a name, passed over a socket in the
 // run directory that only the same user may connect to. Nothing is left over when its owner is killed, and no reader
-// can be hurt by the owner's death: the memory lives until the last one has unmapped it.
+// can be hurt by the owner's death: the memory lives until the last one has unmapped it. "cudaipc" is the memory of a GPU,
+// whose handle is announced; its owner is asked over the same kind of socket, so that a handle of a dead one is stale.
 //
 // Beside every slab, in host memory of its own, stands one generation word per slot. The owner stores a slot's new
 // generation before it enqueues any write to the slot; a reader looks before and after, and what it read in between
@@ -30,7 +31,8 @@ var (
 
 // Spec is what an owner asks for.
 type Spec struct {
-	Kind        string // "shm"
+	Kind        string // "shm", or "cudaipc" where the CUDA device is built in
+	Device      int    // the GPU of a "cudaipc" slab
 	Pool        string // letters, digits, '_' and '-'
 	Incarnation uint64
 	Slots       int

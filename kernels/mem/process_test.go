@@ -19,6 +19,9 @@ import (
 // ownerDir tells a re-executed test binary to own a slab in that directory.
 const ownerDir = "PENSTOCK_MEM_OWNER"
 
+// owners are what a re-executed test binary does, by the variable that names its directory.
+var owners = map[string]func(dir string) int{ownerDir: own}
+
 // own creates a slab, writes slot 1 and says so, then waits to be killed.
 func own(dir string) int {
 	slab, err := Create(spec(dir))
@@ -39,14 +42,17 @@ func own(dir string) int {
 	select {}
 }
 
-func startOwner(t *testing.T, dir string) (schema.PoolInfo, func()) {
+func startOwner(t *testing.T, dir string) (schema.PoolInfo, func()) { return startAs(t, ownerDir, dir) }
+
+// startAs runs this test binary as one of the owners. It returns what the owner announces and a way to kill it.
+func startAs(t *testing.T, owner, dir string) (schema.PoolInfo, func()) {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), ownerDir+"="+dir)
+	cmd.Env = append(os.Environ(), owner+"="+dir)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()

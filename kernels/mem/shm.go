@@ -3,7 +3,6 @@ package mem
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -25,10 +24,7 @@ type Shm struct {
 }
 
 func createShm(spec Spec) (Slab, error) {
-	if spec.Incarnation == 0 || spec.Pool == "" || len(spec.Pool) > 64 || strings.Trim(spec.Pool, tokenChars) != "" {
-		return nil, errors.New("needs an incarnation and a name of 1 to 64 letters, digits, '_' or '-'")
-	}
-	g, err := newGeometry(uint64(max(0, spec.Slots)), uint64(max(0, spec.SlotBytes)))
+	g, err := spec.check()
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +40,6 @@ func createShm(spec Spec) (Slab, error) {
 	}
 	return s, nil
 }
-
-const tokenChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 func (s *Shm) allocate() error {
 	fd, b, err := newMemfd("penstock-control-"+s.info.Pool, controlBytes(s.g.slots))

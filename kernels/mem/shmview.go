@@ -71,15 +71,7 @@ func (v *shmView) Read(ref schema.SlotRef, rows, cols int, f func(kernels.Tensor
 	if v.data == nil {
 		return ErrClosed
 	}
-	word := v.ctl.word(ref.Slot)
-	if have := word.Load(); have != ref.Generation {
-		return fmt.Errorf("%w: slot %d is at generation %d, not %d", ErrStale, ref.Slot, have, ref.Generation)
-	}
-	err = f(kernels.Host(rows, cols, float32s(v.data[from:to:to])))
-	if have := word.Load(); have != ref.Generation {
-		return fmt.Errorf("%w: slot %d went to generation %d while it was read", ErrStale, ref.Slot, have)
-	}
-	return err
+	return readAt(v.ctl, ref, func() error { return f(kernels.Host(rows, cols, float32s(v.data[from:to:to]))) })
 }
 
 // close waits for the reads under way.

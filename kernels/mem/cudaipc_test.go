@@ -1,0 +1,129 @@
+//go:build cuda
+
+package mem
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+
+	"penstock/kernels"
+	"penstock/kernels/cuda"
+	"penstock/kernels/kernelstest"
+	"penstock/schema"
+)
+
+const gpuOwnerDir = "PENSTOCK_MEM_GPU_OWNER"
+
+func init() { owners[gpuOwnerDir] = ownGPU }
+
+func gpuSpec(dir string) Spec {
+	return Spec{Kind: "cudaipc", Pool: "target-0", Incarnation: 77, Slots: 3, SlotBytes: 256 << 20, RunDir: dir}
+}
+
+// ownGPU creates a slab on the first GPU, writes slot 1 there and says so, then waits to be killed.
+func ownGPU(dir string) int {
+	slab, err := Create(gpuSpec(dir))
+	var dev *cuda.Device
+	if err == nil {
+		dev, err = cuda.Open(0)
+	}
+	if err == nil {
+		var x kernels.Tensor
+		if x, err = slab.Tensor(1, 10, 100); err == nil {
+			slab.SetGeneration(1, 9)
+			dev.Upload(x, kernelstest.Pattern(1000, 5))
+			err = errors.Join(dev.Sync(), json.NewEncoder(os.Stdout).Encode(slab.Info()))
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	select {}
+}
+
+func device(t *testing.T) *cuda.Device {
+	t.Helper()
+	dev, err := cuda.Open(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return dev
+}
+
+// TestGPUOwnerIsKilled reads a slab of another process on the GPU, before and after its owner was killed, and sees the
+// memory come back when the view is dropped.
+func TestGPUOwnerIsKilled(t *testing.T) {
+	dir, dev := t.TempDir(), device(t)
+	own := dev.Alloc(10, 100)
+	info, kill := startAs(t, gpuOwnerDir, dir)
+	i := importer(t, dir)
+	v := open(t, i, info)
+	read := func() {
+		t.Helper()
+		dev.Zero(own)
+		err := v.Read(ref(info, 1, 9), 10, 100, func(x kernels.Tensor) error {
+			dev.Copy(own, x)
+			return dev.Sync()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := kernelstest.Read(dev, own); !slices.Equal(got, kernelstest.Pattern(1000, 5)) {
+			t.Errorf("read %v…", got[:8])
+		}
+	}
+	read()
+	if err := v.Read(ref(info, 1, 8), 10, 100, func(kernels.Tensor) error { return nil }); !errors.Is(err, ErrStale) {
+		t.Errorf("an older generation: %v", err)
+	}
+	kill()
+	read()
+	if _, err := NewImporter(dir).Open(t.Context(), info); !errors.Is(err, ErrStale) {
+		t.Errorf("open a dead owner's slab: %v", err)
+	}
+	held, err := cuda.Free(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Drop(info.Pool); err != nil {
+		t.Fatal(err)
+	}
+	free, err := cuda.Free(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, want := free-held, int64(3*256<<20); back < want {
+		t.Errorf("%d bytes came back when the view was dropped, the slab has %d", back, want)
+	}
+}
+
+func TestForgedGPUHandles(t *testing.T) {
+	dir := t.TempDir()
+	slab, err := Create(gpuSpec(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slab.Close()
+	for name, change := range map[string]func(*schema.PoolInfo){
+		"short handle": func(i *schema.PoolInfo) { i.Handle = i.Handle[:10] },
+		"no GPU":       func(i *schema.PoolInfo) { i.Device = -1 },
+		"slots":        func(i *schema.PoolInfo) { i.Slots++ },
+	} {
+		info := slab.Info()
+		info.Handle = slices.Clone(info.Handle)
+		change(&info)
+		if _, err := NewImporter(dir).Open(t.Context(), info); !errors.Is(err, ErrForged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
