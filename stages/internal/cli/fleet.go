@@ -36,12 +36,18 @@ func fleet(f runtime.Flags, dir *rundir.Dir, cfg schema.Config) ([]supervise.Pro
 		}
 		for i := range s.n {
 			name := runtime.Instance(s.stage, i+1)
-			args := append(f.Args(dir), "--instance", name)
-			if first := cfg.Metrics.Port; first != 0 {
-				args = append(args, "--set", fmt.Sprintf("metrics.port=%d", first+len(ps)))
-			}
+			args := append(f.Args(dir), own(cfg, name, len(ps))...)
 			ps = append(ps, supervise.Process{Name: name, Path: path, Log: dir.Log(name), Args: args})
 		}
 	}
 	return ps, nil
+}
+
+// own are the arguments of the nth process, counted from 0, that no other has.
+func own(cfg schema.Config, name string, nth int) []string {
+	args := []string{"--instance", name}
+	if first := cfg.Metrics.Port; first != 0 {
+		args = append(args, "--set", fmt.Sprintf("metrics.port=%d", first+nth))
+	}
+	return args
 }
