@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,7 +74,7 @@ func train(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (o
 	}
 	defer lock.Release()
 	o, err := start(ctx, f, dir, d)
-	if err != nil && ctx.Err() == nil && inVain(dir, err) {
+	if err != nil && inVain(dir, err, ctx.Err() != nil) {
 		if uerr := dir.Unmake(); uerr != nil {
 			return o, errors.Join(err, uerr)
 		}
@@ -110,11 +112,18 @@ func start(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (o
 }
 
 // inVain says that a run has not begun, and that trying again would end alike: a process exited with the code for that, or
-// none was started.
-func inVain(dir *rundir.Dir, err error) bool {
+// none was started. One that somebody ended after it had started processes may go on.
+func inVain(dir *rundir.Dir, err error, interrupted bool) bool {
 	gen, gerr := dir.Generation()
+	if gerr != nil || gen > 0 || errors.Is(err, errStopped) {
+		return false
+	}
+	if interrupted {
+		_, serr := os.Stat(dir.PIDFile())
+		return errors.Is(serr, fs.ErrNotExist)
+	}
 	var f *supervise.Failure
-	return !errors.Is(err, errStopped) && gerr == nil && gen == 0 && (!errors.As(err, &f) || f.Code == runtime.ExitPermanent)
+	return !errors.As(err, &f) || f.Code == runtime.ExitPermanent
 }
 
 // upDir opens or creates the directory that `up` runs in. A new one is made only for a configuration that is valid.
