@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"strconv"
+	"syscall"
 
 	nats "penstock/broker"
 	"penstock/stages/internal/observe"
@@ -35,11 +36,27 @@ func Run(ctx context.Context, env *runtime.Env) error {
 	if b.Port == 0 {
 		b.Port = formerPort(env, b.Host)
 	}
-	s, err := nats.StartServer(ctx, nats.ServerConfig{
+	serving, take := untilFull(ctx)
+	err = serve(serving, env, obs, nats.ServerConfig{
 		Host: b.Host, Port: b.Port, Store: env.Run.BrokerStore(), Sync: b.Sync, URLFile: env.Run.URLFile(),
 		Keys: env.Run.Keys(), TLSCert: b.TLSCert, TLSKey: b.TLSKey, CA: b.TLSCA,
-		Log: func(line string) { env.Log.Warn("nats-server", "line", line) },
+		Log: func(line string) {
+			env.Log.Warn("nats-server", "line", line)
+			take(line)
+		},
 	})
+	if cause := context.Cause(serving); errors.Is(cause, errFull) {
+		err = cause
+	}
+	if errors.Is(err, errFull) || errors.Is(err, syscall.ENOSPC) {
+		awaitRoom(ctx, env.Run.BrokerStore())
+	}
+	return err
+}
+
+// serve runs the server until ctx ends.
+func serve(ctx context.Context, env *runtime.Env, obs *observe.Observer, cfg nats.ServerConfig) error {
+	s, err := nats.StartServer(ctx, cfg)
 	if err != nil {
 		return err
 	}

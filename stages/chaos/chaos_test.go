@@ -35,38 +35,42 @@ const (
 // Between two disturbances are leastPause and up to as much more as pauses.
 const leastPause, pauses = 50 * time.Millisecond, 600 * time.Millisecond
 
-// config is a run of about four steps a disturbance whose weights do not depend on what happens to it.
-func config(t *testing.T) schema.Config {
-	return stagestest.Config(t, 400, func(c *schema.Config) {
-		c.Deterministic = true
-		c.Broker.AckWait = ackWait.String()
-		c.Save = schema.SaveConfig{Every: 5, Keep: 3}
-		c.Train.MaxSteps = max(60, 4**kills)
-		c.Train.Epochs = 1 + c.Train.MaxSteps/40
-	})
-}
-
 // TestKillAnything kills and freezes processes at random while a run goes on, restarts `up` whenever that was killed, and
-// expects the ledger and, to the bit, the weights of a run that was left alone.
+// expects the ledger and, to the bit, the weights of a run that was left alone. With two ranks it does so half as often.
 func TestKillAnything(t *testing.T) {
-	bin, c := bins(t), config(t)
+	bin := bins(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *limit)
 	defer cancel()
-
-	calm := newRun(t, bin, c)
-	calm.up(ctx).well()
 	s := *seed
 	if s == 0 {
 		s = uint64(time.Now().UnixNano())
 	}
 	t.Logf("-chaos.seed %d", s)
+	for _, c := range []struct{ ranks, kills int }{{1, *kills}, {2, *kills / 2}} {
+		t.Run(fmt.Sprintf("ranks %d", c.ranks), func(t *testing.T) { disturbed(ctx, t, bin, c.ranks, c.kills, s) })
+	}
+}
+
+// disturbed is a run of about four steps a disturbance whose weights do not depend on what happens to it.
+func disturbed(ctx context.Context, t *testing.T, bin string, ranks, kills int, seed uint64) {
+	c := stagestest.Config(t, 400, func(c *schema.Config) {
+		c.Deterministic = true
+		c.Draft.Ranks = ranks
+		c.Window.Batches = 4
+		c.Broker.AckWait = ackWait.String()
+		c.Save = schema.SaveConfig{Every: 5, Keep: 3}
+		c.Train.MaxSteps = max(40, 4*kills)
+		c.Train.Epochs = 1 + c.Train.MaxSteps/30
+	})
+	calm := newRun(t, bin, c)
+	calm.up(ctx).well()
 	r := newRun(t, bin, c)
-	m := &monkey{run: r, rand: rand.New(rand.NewPCG(s, 1)), done: map[string]int{}}
+	m := &monkey{run: r, rand: rand.New(rand.NewPCG(seed, uint64(ranks))), done: map[string]int{}}
 	watched, stop := context.WithCancel(ctx)
 	var commits []time.Time
 	watching := make(chan struct{})
 	go func() { defer close(watching); commits = r.commits(watched) }()
-	err := m.until(ctx, *kills, c.Train.MaxSteps)
+	err := m.until(ctx, kills, c.Train.MaxSteps)
 	stop()
 	<-watching
 	if err != nil {
@@ -138,9 +142,13 @@ func (m *monkey) until(ctx context.Context, n, windows int) error {
 	}
 }
 
-// disturb kills or freezes one process, and reports whether it was `up`. One that has ended meanwhile is left alone.
+// disturb kills or freezes one process, and reports whether it was `up`. One that has ended meanwhile is left alone, and so
+// is `up` before it has started a stage.
 func (m *monkey) disturb() (up bool) {
 	pids := m.living()
+	if len(pids) < 2 { // the broker alone
+		return false
+	}
 	names := append(slices.Sorted(maps.Keys(pids)), "up")
 	name, sig, what := names[m.rand.IntN(len(names))], syscall.SIGKILL, "kill "
 	if m.rand.IntN(4) == 0 && name != "up" {

@@ -38,15 +38,28 @@ func (r *run) handbacks() (at []time.Time) {
 }
 
 // TestDeadPackersHopsAreBackAtOnce kills the only packer while AckWait is far longer than the test: what it held comes back.
+// Every other time the broker is frozen meanwhile, so that it hears from the supervisor before it notices the death, and what
+// it then sends goes to the dead.
 func TestDeadPackersHopsAreBackAtOnce(t *testing.T) {
 	bin := bins(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *limit)
 	defer cancel()
 	r := newRun(t, bin, stagestest.Config(t, 120, func(c *schema.Config) { c.Broker.AckWait = "10m" }))
 	u := r.up(ctx)
-	for w := 2; w <= 10; w += 2 {
+	for w := 2; w <= 16; w += 2 {
 		u.must(ctx, w)
-		r.kill("pack-1") // it may be on its way up still
+		broker := r.pids()["broker"]
+		if w%4 == 0 {
+			signal(t, broker, syscall.SIGSTOP)
+		}
+		pid := r.kill("pack-1") // it may be on its way up still
+		if w%4 == 0 {
+			err := until(ctx, func() bool { return pid == 0 || r.pids()["pack-1"] != pid || u.ended() })
+			signal(t, broker, syscall.SIGCONT)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	u.well()
 	if l := r.ledger(); l["missing"] != 0 || l["duplicates"] != 0 || l["documents"] != 120 {

@@ -81,8 +81,14 @@ func (r *running) journaled(gen uint32, bucket string) (int, error) {
 }
 
 // redeliver has what a dead process had been sent, and had not put into its journal, sent again: a target's roots, a packer's
-// hops.
+// hops. Until the broker has noticed the death, it may answer the dead's last request with that; when a successor works, it
+// has, and everything is looked for once more.
 func (r *running) redeliver(instance string) {
+	r.vitals.onceBack(instance, func() { r.redeliverNow(instance) })
+	r.redeliverNow(instance)
+}
+
+func (r *running) redeliverNow(instance string) {
 	ctx, cancel := context.WithTimeout(context.Background(), handBackWait)
 	defer cancel()
 	switch {

@@ -26,16 +26,27 @@ type vitals struct {
 	mu     sync.Mutex
 	heard  map[string]time.Time
 	broker time.Time // when it last answered
+	owed   map[string]owed
+}
+
+// owed is what is done when a successor of a dead process works.
+type owed struct {
+	since time.Time
+	do    func()
 }
 
 func newVitals(ackWait time.Duration, kill func(instance string, pid int, why string)) *vitals {
-	return &vitals{limit: max(ackWait, leastSilence), now: time.Now, kill: kill, heard: map[string]time.Time{}}
+	return &vitals{limit: max(ackWait, leastSilence), now: time.Now, kill: kill, heard: map[string]time.Time{}, owed: map[string]owed{}}
 }
 
 // take is told what an instance says of itself. One that says that it is stuck is ended.
 func (v *vitals) take(s schema.StageState) {
 	v.mu.Lock()
 	v.heard[s.Instance] = v.now()
+	if o, ok := v.owed[s.Instance]; ok && s.State == "running" && s.At > o.since.UnixNano() {
+		delete(v.owed, s.Instance)
+		go o.do()
+	}
 	v.mu.Unlock()
 	if s.State == worker.Stuck {
 		v.kill(s.Instance, int(s.PID), "it has been at one piece of work for too long")
@@ -47,6 +58,13 @@ func (v *vitals) gone(instance string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.heard, instance)
+}
+
+// onceBack has f called, on a goroutine of its own, when the instance says next that it works.
+func (v *vitals) onceBack(instance string, f func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.owed[instance] = owed{v.now(), f}
 }
 
 // look ends what has been silent for too long. While the broker does not answer, nobody can be heard.

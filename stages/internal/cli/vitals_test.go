@@ -51,3 +51,26 @@ func TestSilentAndStuckProcessesAreReplaced(t *testing.T) {
 		t.Errorf("stuck by its own account: replaced %v", killed)
 	}
 }
+
+// TestSuccessorIsNoticed has something done once, when a successor says that it works, and not for what the dead one said.
+func TestSuccessorIsNoticed(t *testing.T) {
+	died := time.Unix(1000, 0)
+	v := newVitals(time.Second, nil)
+	v.now = func() time.Time { return died }
+	done := make(chan bool, 2)
+	v.onceBack("pack-1", func() { done <- true })
+	say := func(instance, state string, after time.Duration) {
+		v.take(schema.StageState{Instance: instance, State: state, At: died.Add(after).UnixNano()})
+	}
+	say("pack-1", "running", -time.Second)
+	say("pack-2", "running", time.Second)
+	say("pack-1", "waiting", time.Second)
+	if len(v.owed) != 1 {
+		t.Fatal("done before a successor works")
+	}
+	say("pack-1", "running", 2*time.Second)
+	say("pack-1", "running", 3*time.Second)
+	if <-done; len(v.owed) != 0 {
+		t.Error("done more than once")
+	}
+}

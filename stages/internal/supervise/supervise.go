@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -183,7 +184,7 @@ func (s *Supervisor) running(name string, pid int) {
 	if s.o.PIDs == nil {
 		return
 	}
-	if err := s.o.PIDs(maps.Clone(s.pids)); err != nil {
+	if err := s.o.PIDs(maps.Clone(s.pids)); err != nil && !errors.Is(err, syscall.ENOSPC) { // the next change is told when there is room
 		s.fail(fmt.Errorf("record process ids: %w", err))
 	}
 }
