@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"slices"
 	"unsafe"
 
 	"gorgonia.org/cu"
@@ -33,23 +34,24 @@ func (d *Device) scratch(which int, bytes int64) (address, error) {
 		if err != nil {
 			return 0, err
 		}
-		if b.at != 0 {
-			d.drop(b.at)
-		}
+		old := *b
 		*b = buffer{p, bytes}
+		if old.at != 0 {
+			if err := d.drop(old.at); err != nil {
+				return 0, err
+			}
+		}
 	}
 	return b.at, nil
 }
 
-// drop frees memory once the work that uses it is done: the driver waits for it.
-func (d *Device) drop(p address) {
-	for i, q := range d.memory {
-		if q == cu.DevicePtr(p) {
-			d.memory = append(d.memory[:i], d.memory[i+1:]...)
-			_ = cu.MemFree(q)
-			return
-		}
+// drop frees memory once the work that uses it is done.
+func (d *Device) drop(p address) error {
+	d.memory = slices.DeleteFunc(d.memory, func(q cu.DevicePtr) bool { return q == cu.DevicePtr(p) })
+	if err := d.finish(); err != nil {
+		return err
 	}
+	return cu.MemFree(cu.DevicePtr(p))
 }
 
 // stageBytes is the least size of a staging chunk.
