@@ -3,6 +3,7 @@ package lineage
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -12,6 +13,18 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("{\"gen\":1,\"open\":true,\"window\":0}\n{\"gen\":1,\"window\":0,\"batches\":[0,1]}\n"))
 	f.Add([]byte("{\"gen\":1,\"window\":4294967295}\n{\"gen\":"))
 	f.Add([]byte("null\n[]\n"))
+	for _, lines := range []string{
+		`{"gen":1,"open":true,"window":0}|{"gen":1,"window":0,"epoch":0,"batches":[0,1],"documents":4,"tokens":9,"slots":3,"keys":7}|` +
+			`{"gen":2,"open":true,"window":0}|{"gen":2,"window":0,"batches":[1],"dead":[0],"documents":2}|{"gen":2,"window":1,"batches":[2,3],"skipped":true}|`,
+		`{"gen":2,"open":true,"window":3}|{"gen":1,"open":true,"window":0}|{"gen":1,"window":0}|`, // generations that go back
+		`{"gen":1,"window":0,"batches":[0,0,0],"dead":[0]}|{"gen":1,"window":0,"batches":[0]}|`,   // one batch again and again
+		`{"gen":1,"window":9,"batches":[4294967295],"dead":[2147483648]}|`,
+		`{"gen":1,"window":0,"batches":[-1]}|`, `{"gen":1,"window":1e99}|`, `{"gen":1,"window":0,"keys":18446744073709551616}|`,
+		`{"gen":1,"window":0,"unknown":1}|`, `{"gen":1,"window":0}{"gen":1,"window":1}|`, `{"gen":1,"gen":2,"window":0}|`,
+		"\xff\xfe{}|", "{\"gen\":1}\r|\r|", "|||", "\x00|", `{"gen":1,"window":0,"batches":[` + strings.Repeat("0,", 1<<10) + `0]}|`,
+	} {
+		f.Add([]byte(strings.ReplaceAll(lines, "|", "\n")))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if err := os.WriteFile(path, b, 0o644); err != nil {
 			t.Fatal(err)
@@ -22,6 +35,9 @@ func FuzzRead(f *testing.F) {
 			if i > 0 && len(before) > 0 && kept[i].Gen < kept[i-1].Gen {
 				t.Fatalf("generation %d after %d", kept[i].Gen, kept[i-1].Gen)
 			}
+		}
+		if r := Count(before, grid{3}); r.Missing < 0 || r.Duplicates < 0 || r.Windows < 0 || r.Documents < 0 {
+			t.Fatalf("counted %+v", r)
 		}
 		w, oerr := Open(path)
 		if oerr != nil {
