@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -31,9 +32,13 @@ func TestRecipes(t *testing.T) {
 	run := startRecipesRun(t, ctx)
 	for _, b := range blocks[1:] {
 		for _, command := range commands(b[1]) {
-			cmd := exec.CommandContext(ctx, "bash", "-eu", "-o", "pipefail", "-c", blocks[0][1]+command)
+			short, cancel := context.WithTimeout(ctx, time.Minute)
+			cmd := exec.CommandContext(short, "bash", "-eu", "-o", "pipefail", "-c", blocks[0][1]+command)
 			cmd.Dir, cmd.Env = root, append(os.Environ(), "RUN="+run)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 			out, err := cmd.CombinedOutput()
+			cancel()
 			if err != nil || len(strings.TrimSpace(string(out))) == 0 {
 				t.Errorf("%s\n%v\n%s", command, err, out)
 				continue
