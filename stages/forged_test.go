@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,7 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"penstock/broker"
+	"penstock/kernels"
 	"penstock/schema"
+	"penstock/stages/internal/backend"
 	"penstock/stages/internal/worker"
 	"penstock/stages/stagestest"
 )
@@ -272,5 +276,62 @@ func (a *acknowledger) work(ctx context.Context, p *stagestest.Pipeline) error {
 		case <-ctx.Done():
 			return nil
 		}
+	}
+}
+
+// TestForgedAcknowledgementOfAHop has a packer die with a hop in its hands that somebody has acknowledged: the target, whose
+// slot it is, hands it on again.
+func TestForgedAcknowledgementOfAHop(t *testing.T) {
+	config := stagestest.Config(t, 30, func(c *schema.Config) {
+		c.Deterministic = true
+		c.Target.Instances = 1
+		c.Broker.AckWait = "1s"
+		c.Data.Store = t.TempDir()
+	})
+	calm := stagestest.New(t, config)
+	if err := calm.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	p := stagestest.New(t, config)
+	var conn *broker.Conn
+	var forged, delivered atomic.Int32
+	p.Fault = func(who string, op broker.Op, subject string) broker.Outcome {
+		if who != "pack-1" || op != broker.OpDeliver || !strings.HasPrefix(subject, "ps.pack.") || delivered.Add(1)%4 != 2 {
+			return broker.Pass
+		}
+		for seq := range 64 { // the server goes by the sequence in the stream
+			if conn.AckSoon(fmt.Sprintf("$JS.ACK.PS_PACK.pack-1.1.%d.%d.1.0", seq+1, seq+1)) == nil {
+				forged.Add(1)
+			}
+		}
+		if conn.Ping(t.Context()) != nil {
+			return broker.Pass
+		}
+		return broker.Cut
+	}
+	p.Open = func(instance, device string) (kernels.Device, error) {
+		if instance == "pack-1" && conn == nil { // before it takes anything
+			var err error
+			if conn, err = p.Dial(t.Context(), broker.RolePack); err != nil {
+				return nil, err
+			}
+		}
+		return backend.Open(device)
+	}
+	err := p.Run(t.Context(), nil)
+	if conn != nil {
+		conn.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if forged.Load() == 0 {
+		t.Error("nothing was forged")
+	}
+	if got, want := count(t, p), count(t, calm); got != want {
+		t.Errorf("ledger %+v, undisturbed %+v", got, want)
+	}
+	if !bytes.Equal(weights(t, p), weights(t, calm)) {
+		t.Error("other weights than undisturbed")
 	}
 }

@@ -142,16 +142,16 @@ func (m *monkey) until(ctx context.Context, n, windows int) error {
 	}
 }
 
-// disturb kills or freezes one process, and reports whether it was `up`. One that has ended meanwhile is left alone, and so
+// disturb kills or freezes one process, and reports whether it killed `up`. One that has ended meanwhile is left alone, and so
 // is `up` before it has started a stage.
-func (m *monkey) disturb() (up bool) {
+func (m *monkey) disturb() (over bool) {
 	pids := m.living()
 	if len(pids) < 2 { // the broker alone
 		return false
 	}
 	names := append(slices.Sorted(maps.Keys(pids)), "up")
 	name, sig, what := names[m.rand.IntN(len(names))], syscall.SIGKILL, "kill "
-	if m.rand.IntN(4) == 0 && name != "up" {
+	if m.rand.IntN(4) == 0 {
 		sig, what = syscall.SIGSTOP, "freeze "
 	}
 	pid := pids[name]
@@ -171,7 +171,7 @@ func (m *monkey) disturb() (up bool) {
 	stage, _, _ := strings.Cut(name, "-")
 	m.done[what+stage]++
 	m.at = append(m.at, time.Now())
-	return name == "up"
+	return name == "up" && sig == syscall.SIGKILL
 }
 
 // living returns the stage processes that exist.

@@ -40,6 +40,7 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		return w.Generations(ctx, func(ctx context.Context, gen uint32) error {
 			s := &session{w: w, run: run, pool: pool, views: views, dev: dev, width: width, gen: gen,
 				pub: broker.NewPublisher(w.Conn, broker.Train), park: worker.NewPark(w.Keeper), settle: worker.NewSettler()}
+			s.again = worker.NewAgain(pool, func(ctx context.Context, h schema.Hop, id string) error { return s.pub.Publish(ctx, h.Bucket, h, id) })
 			return s.serve(ctx)
 		})
 	})
@@ -57,5 +58,6 @@ type session struct {
 	pub    *broker.Publisher[schema.Hop]
 	park   *worker.Park
 	settle *worker.Settler
+	again  *worker.Again
 	noSlot time.Time // since when the parked hops wait for a slot; zero: they do not
 }

@@ -31,6 +31,7 @@ func (s *session) serve(ctx context.Context) error {
 	s.w.Status.Running()
 	g, ctx := errgroup.WithContext(ctx)
 	s.settle.Start(ctx, g)
+	g.Go(func() error { return s.again.Run(ctx) })
 	g.Go(func() error { return s.park.Receive(ctx, src, s.pool.WaitFree) })
 	g.Go(func() error { return s.work(ctx) })
 	if err := g.Wait(); !errors.Is(err, errDone) {
@@ -123,6 +124,7 @@ func (s *session) publish(ctx context.Context, out packed) error {
 	if err := s.pub.Publish(telemetry.Carry(ctx, out.trace), out.Bucket, out.Hop, worker.HopID(out.SlotRef)); err != nil {
 		return fmt.Errorf("hand on batch %d: %w", out.Index, err)
 	}
+	s.again.HandedOn(out.Hop)
 	s.w.Status.Batches.Add(1)
 	s.w.Status.Tokens.Add(uint64(out.Tokens))
 	return nil

@@ -49,6 +49,7 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		return w.Generations(ctx, func(ctx context.Context, gen uint32) error {
 			s := &session{w: w, run: run, pool: pool, from: from, dev: dev, width: width, costs: costs, gen: gen,
 				pub: broker.NewPublisher(w.Conn, broker.Pack), settle: worker.NewSettler()}
+			s.again = worker.NewAgain(pool, func(ctx context.Context, h schema.Hop, id string) error { return s.pub.Publish(ctx, h.Bucket, h, id) })
 			return s.serve(ctx)
 		})
 	})
@@ -66,6 +67,7 @@ type session struct {
 	gen    uint32
 	pub    *broker.Publisher[schema.Hop]
 	settle *worker.Settler
+	again  *worker.Again
 	left   map[uint32]time.Time // batches that are left to another target, and since when
 }
 
@@ -84,6 +86,7 @@ func (s *session) serve(ctx context.Context) error {
 	s.pool.FreeAll()
 	g, ctx := errgroup.WithContext(ctx)
 	s.settle.Start(ctx, g)
+	g.Go(func() error { return s.again.Run(ctx) })
 	g.Go(func() error {
 		if err := s.pullAndForward(ctx); err != nil {
 			return err
@@ -109,6 +112,7 @@ func (s *session) publish(ctx context.Context, f finished) error {
 	if err := s.pub.Publish(telemetry.Carry(ctx, f.trace), r.Bucket, hop, worker.HopID(f.use.Ref)); err != nil {
 		return fmt.Errorf("hand on batch %d: %w", r.Index, err)
 	}
+	s.again.HandedOn(hop)
 	s.w.Status.Batches.Add(1)
 	s.w.Status.Tokens.Add(uint64(r.Tokens))
 	return nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -32,18 +33,7 @@ func TestRootsOfADeadInstanceComeAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	journal, err := slots.CreateJournal(dir.Journal("target-1"), "target-1", 7, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer journal.Close()
-	pool, err := slots.New(slots.Config{Pool: "target-1", Incarnation: 7, Slots: 2, Journal: journal})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := pool.Take(held.Record.Batch, held.AckSubject, func(uint32, uint32, int) bool { return true }); !ok {
-		t.Fatal("no slot")
-	}
+	keep(t, dir, "target-1", held)
 
 	r := &running{dir: dir, conn: conn, log: slog.New(slog.DiscardHandler), notes: make(chan string, 4)}
 	r.handBack(ctx, "draft-1") // has no pool
@@ -53,5 +43,56 @@ func TestRootsOfADeadInstanceComeAtOnce(t *testing.T) {
 	}
 	if note := <-r.notes; !strings.Contains(note, "target-1: its work is handed back, batches: 1") {
 		t.Fatalf("note %q", note)
+	}
+}
+
+// keep writes into an instance's journal that it has roots in its slots.
+func keep(t *testing.T, dir *rundir.Dir, instance string, held ...*broker.Delivery[schema.Root]) {
+	t.Helper()
+	journal, err := slots.CreateJournal(dir.Journal(instance), instance, 7, len(held))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { journal.Close() })
+	pool, err := slots.New(slots.Config{Pool: instance, Incarnation: 7, Slots: len(held), Journal: journal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range held {
+		if _, ok := pool.Take(h.Record.Batch, h.AckSubject, func(uint32, uint32, int) bool { return true }); !ok {
+			t.Fatal("no slot")
+		}
+	}
+}
+
+// TestRootThatDiedOnItsWay has an instance die with one root in its journal and another one that it had not written down, and
+// the first one go to a successor: the second one is still missed.
+func TestRootThatDiedOnItsWay(t *testing.T) {
+	ctx := brokertest.Context(t)
+	conn := brokertest.Start(t).Conn("up", broker.Options{})
+	brokertest.Open(t, conn, 1, 4, "b64")
+	roots, err := conn.Roots(ctx, 1, "b64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pub := broker.NewPublisher(conn, broker.Fwd)
+	for i := range uint32(2) {
+		root := schema.Root{Batch: schema.Batch{Run: "r", Gen: 1, Index: i, Bucket: "b64"}, Documents: 1, Tokens: 9}
+		if err := pub.Publish(ctx, "b64", root, fmt.Sprint("r/1/", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := rundir.Make(filepath.Join(t.TempDir(), "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{dir: dir, conn: conn, log: slog.New(slog.DiscardHandler), notes: make(chan string, 4)}
+	first := brokertest.Fetch(t, roots)
+	brokertest.Fetch(t, roots) // on its way to target-1
+	keep(t, dir, "target-1", first)
+	r.handBack(ctx, "target-1")
+	keep(t, dir, "target-2", brokertest.Fetch(t, roots))
+	if lost, err := r.orphaned(ctx, 1, "b64"); err != nil || lost != 1 {
+		t.Errorf("%d roots are in nobody's hands (%v), want 1", lost, err)
 	}
 }

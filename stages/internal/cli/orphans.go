@@ -59,23 +59,36 @@ func (r *running) orphaned(ctx context.Context, gen uint32, bucket string) (lost
 	return lost, nil
 }
 
-// journaled counts the roots of a bucket that the instances' journals name.
+// journaled counts the roots of a bucket that the instances' journals name. A root that was delivered again has another
+// acknowledge subject than in the journal of the dead: it is known by its batch, which a pool's journal names.
 func (r *running) journaled(gen uint32, bucket string) (int, error) {
 	paths, err := filepath.Glob(r.dir.Journal("*"))
 	if err != nil {
 		return 0, err
 	}
-	named := map[string]bool{}
+	batchOf := map[string]string{} // by acknowledge subject
+	var held []string
 	for _, path := range paths {
 		j, err := slots.ReadJournal(path)
 		if err != nil {
 			continue // it is being replaced
 		}
 		for _, u := range j.Uses {
-			if broker.RootOf(u.Root, gen, bucket) {
-				named[u.Root] = true
+			if !broker.RootOf(u.Root, gen, bucket) {
+				continue
+			}
+			held = append(held, u.Root)
+			if u.Batch.Run != "" {
+				batchOf[u.Root] = fmt.Sprintf("batch %d", u.Batch.Index)
 			}
 		}
+	}
+	named := map[string]bool{}
+	for _, root := range held {
+		if b, ok := batchOf[root]; ok {
+			root = b
+		}
+		named[root] = true
 	}
 	return len(named), nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -177,6 +178,11 @@ func (p *Pool) wake() {
 
 // Free returns how many slots are free.
 func (p *Pool) Free() int { return p.own.Free() }
+
+// uses reports whether ref is a slot's present use.
+func (p *Pool) uses(ref schema.SlotRef) bool {
+	return slices.ContainsFunc(p.own.Occupied(), func(u slots.Use) bool { return u.Slot == ref.Slot && u.Generation == ref.Generation })
+}
 
 // Freed returns a channel that closes when a slot is next freed.
 func (p *Pool) Freed() <-chan struct{} {
