@@ -143,7 +143,7 @@ func (c *chrome) call(method string, params map[string]any, result any) {
 				c.t.Fatalf("%s: %v", method, err)
 			}
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		c.t.Fatalf("%s: Chromium does not answer", method)
 	}
 }

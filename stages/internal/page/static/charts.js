@@ -90,10 +90,11 @@ function curve(xs, ys, {label, wide, dots = false, smooth = false, digits = 2}) 
   return g;
 }
 
-/** columns draws shares from 0 to 1 over positions 1, 2, ...: solid, with wider faint ones behind and a mark across each for a third list. */
+/** columns draws shares from 0 to 1 over positions 1, 2, ...: solid, with wider faint ones behind and a mark across each for a third list.
+ *  Where there is room, the solid ones stand below in figures. */
 function columns({solid, faint, marks, wide, label}) {
-  const w = wide, h = Math.round(Math.min(240, Math.max(160, w * 0.32))), left = 48, bottom = 24, top = 18;
-  const most = Math.max(0.05, ...solid, ...faint, ...marks), step = (w - left) / solid.length, width = Math.min(44, step * 0.7);
+  const w = wide, h = Math.round(Math.min(240, Math.max(160, w * 0.32))), left = 48, top = 18, step = (w - left) / solid.length, roomy = step >= 32, bottom = roomy ? 42 : 24;
+  const most = Math.max(0.05, ...solid, ...faint, ...marks), width = Math.min(44, step * 0.7);
   const g = svg("svg", {class: "chart", viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": label});
   const py = (y) => h - bottom - (y / (most * 1.08)) * (h - bottom - top);
   for (const t of ticks(0, most, 3)) {
@@ -106,7 +107,8 @@ function columns({solid, faint, marks, wide, label}) {
     if (i < faint.length) bar("dot behind", mid, width, faint[i]);
     bar("dot", mid, width * 0.6, s);
     if (i < marks.length) g.append(svg("line", {class: "mark", x1: mid - width / 2, x2: mid + width / 2, y1: py(marks[i]), y2: py(marks[i])}));
-    g.append(svg("text", {x: mid, y: h - 6, "text-anchor": "middle"}, String(i + 1)));
+    g.append(svg("text", {x: mid, y: h - bottom + 16, "text-anchor": "middle"}, String(i + 1)));
+    if (roomy) g.append(svg("text", {class: "figure", x: mid, y: h - 6, "text-anchor": "middle"}, percent(s)));
   });
   return g;
 }
