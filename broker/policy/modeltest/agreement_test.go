@@ -43,6 +43,7 @@ var counterparts = []struct {
 	{"rank opens a generation", "draft.open", "orphaned openGeneration open", "Gen"},
 	{"owner takes a release", "internal/worker.takeReleases", "takeRelease honour", ""},
 	{"owner frees the slots of committed windows", "internal/worker.freeCommitted", "committedUses freeCommitted", ""},
+	{"owner hands on again", "internal/worker.due internal/worker.Run", "forgotten handOn", ""},
 	{"owner enters the new generation", "internal/worker.Generations target.serve pack.serve", "enter", ""},
 	{"AckWait ends for root", "internal/worker.Hold internal/cli.handBack", "abandoned inProgress redeliverRoot", ""},
 }

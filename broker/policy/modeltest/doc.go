@@ -17,12 +17,12 @@
 // or in the hands of a process, and a crash puts it back: AckWait may end at any later time. Queues of hops keep no
 // order, so one message overtakes another freely; roots of one bucket come in the order in which they were stored. A
 // publish that does not arrive is one that has not happened yet, or never does because its sender dies. A broker that loses
-// what it has acknowledged has an older store, which is a new generation. One release alone may be lost nevertheless: it costs
-// its slot until the window commits, in systems whose windows can do without.
+// what it has acknowledged has an older store, which is a new generation. Single hops and releases may
+// be lost nevertheless: their slot's owner hands on again what the open window waits for.
 //
 // The table counterparts, beside the test of it, names for each step the code of the stages that does it; the test
 // compares the rules that both ask.
 //
-// The default run exhausts some five million states over small systems; with -modeltest.long it takes larger ones and
+// The default run exhausts over four million states of small systems; with -modeltest.long it takes larger ones and
 // walks further.
 package modeltest

@@ -63,10 +63,11 @@ var systems = []System{
 	with("a mark is lost, two packers", twoOne, func(s *System) { s.Packers, s.Faults.LostMarks, s.Grain.Pack = 2, 1, true }),
 	with("a mark is lost, two ranks", [][]int{{0, 1}}, func(s *System) { s.Ranks, s.Faults.LostMarks, s.Grain.Train = 2, 1, true }),
 	with("a mark is lost while a rank reads", [][]int{{0, 0}}, func(s *System) { s.Faults.LostMarks, s.Grain.Train, s.Grain.Reads = 1, true, true }),
-	with("a release is lost", oneOne, func(s *System) { s.Faults.LostReleases, s.Grain.Releases = 1, true }),
-	with("a release is lost, one of two ranks dies", alone, func(s *System) {
-		s.Ranks, s.Faults.Rank, s.Faults.LostReleases, s.Grain.Releases = 2, 1, 1, true
+	with("messages are lost", twoOne, func(s *System) { s.AtCeiling, s.Faults.Lost, s.Grain.Releases = true, 1, true }),
+	with("a message is lost, one of two ranks dies", alone, func(s *System) {
+		s.Ranks, s.Faults.Rank, s.Faults.Lost, s.Grain.Releases = 2, 1, 1, true
 	}),
+	with("a message is lost and a packer dies", oneOne, func(s *System) { s.Faults.Packer, s.Faults.Lost, s.Grain.Releases = 1, 1, true }),
 	with("two messages are doubled", oneOne, func(s *System) { s.Faults.Doubles, s.Grain.Releases = 2, true }),
 	with("a message is doubled, two ranks", twoOne, func(s *System) { s.Ranks, s.Faults.Doubles = 2, 1 }),
 	with("features are bad three times", mixed, func(s *System) { s.Faults.Bad = 3 }),

@@ -9,6 +9,7 @@ var messageSteps = []step{
 	{"the queue doubles hop", true, (*Model).queuedHops, (*Model).doubleHop},
 	{"a release is taken twice by owner", true, (*Model).doublable, (*Model).doubleRelease},
 	{"a release is lost for owner", true, (*Model).losable, (*Model).loseRelease},
+	{"the queue loses hop", true, (*Model).losableHops, (*Model).loseHop},
 }
 
 func hopStep(name string) bool  { return name[len(name)-3:] == "hop" }
@@ -72,12 +73,11 @@ func (m *Model) acknowledge(s *State, _, i int) error {
 }
 
 // inProgress reports whether somebody alive marks a batch's root: the owner of a slot that it is in, or a rank that has
-// its gradient. A slot whose release was lost does not count: its batch went on to somebody, and if that one dies, its
-// journal hands the root back, which a mark does not stop.
+// its gradient.
 func (m *Model) inProgress(s *State, r root) bool {
 	for o := range m.pools {
 		for _, u := range m.slotsOf(s, o) {
-			if u.state != free && u.state != adrift && u.batch == r.batch && u.gen == r.gen {
+			if u.state != free && u.batch == r.batch && u.gen == r.gen {
 				return true
 			}
 		}
@@ -167,18 +167,34 @@ func (m *Model) doubleRelease(s *State, _, i int) error {
 }
 
 func (m *Model) losable(s *State, add func(a, b int)) {
-	if s.faults.LostReleases > 0 {
+	if s.faults.Lost > 0 {
 		m.releases(s, add)
 	}
 }
 
 // loseRelease takes a release off the queue unread. The slot that it is about waits for its window.
 func (m *Model) loseRelease(s *State, _, i int) error {
-	s.faults.LostReleases--
+	s.faults.Lost--
 	r := s.rels[i]
 	s.rels = append(s.rels[:i], s.rels[i+1:]...)
 	if r.match == fresh {
 		m.slotsOf(s, int(r.owner))[r.slot].state = adrift
 	}
+	return nil
+}
+
+func (m *Model) losableHops(s *State, add func(a, b int)) {
+	for i, h := range s.hops {
+		if s.faults.Lost > 0 && h.state == hopQueued && h.ref.match == fresh {
+			add(int(h.edge), i)
+		}
+	}
+}
+
+func (m *Model) loseHop(s *State, _, i int) error {
+	s.faults.Lost--
+	r := s.hops[i].ref
+	s.hops = append(s.hops[:i], s.hops[i+1:]...)
+	m.slotsOf(s, int(r.owner))[r.slot].state = adrift
 	return nil
 }

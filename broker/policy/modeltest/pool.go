@@ -8,6 +8,7 @@ import (
 var poolSteps = []step{
 	{"owner takes a release", false, (*Model).releases, (*Model).takeRelease},
 	{"owner frees the slots of committed windows", false, (*Model).committedUses, (*Model).freeCommitted},
+	{"owner hands on again", false, (*Model).forgotten, (*Model).handOn},
 	{"owner frees what lies behind the lowest index", false, (*Model).movedBack, (*Model).freeMovedBack},
 	{"owner enters the new generation", false, (*Model).ownersBehind, (*Model).enter},
 }
@@ -120,6 +121,34 @@ func (m *Model) freeCommitted(s *State, o, _ int) error {
 			*u = use{}
 		}
 	}
+	return nil
+}
+
+// forgotten lists the slots of the open window of which nobody knows.
+func (m *Model) forgotten(s *State, add func(a, b int)) {
+	for o := range m.pools {
+		for i, u := range m.slotsOf(s, o) {
+			if u.state == adrift && u.gen == s.gen && m.batches[u.batch].window == s.led.window && !m.without(HandOnAgain) {
+				add(o, i)
+			}
+		}
+	}
+}
+
+// handOn publishes a slot's message once more, as another message.
+func (m *Model) handOn(s *State, o, i int) error {
+	u, edge := &m.slotsOf(s, o)[i], uint8(packEdge)
+	if o >= m.Targets {
+		edge = trainEdge
+	}
+	u.state = published
+	h := hop{edge: edge, batch: u.batch, gen: u.gen, ref: ref{uint8(o), uint8(i), fresh}, copy: 2}
+	for _, x := range s.hops {
+		if x.ref == h.ref {
+			h.copy = max(h.copy, x.copy+1)
+		}
+	}
+	s.hops = append(s.hops, h)
 	return nil
 }
 

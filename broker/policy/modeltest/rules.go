@@ -18,6 +18,7 @@ const (
 	DropReleases                // whoever drops a message releases its slot
 	DropCommittedReleases       // also if its window has committed
 	FreeCommitted               // an owner frees the slots of committed windows
+	HandOnAgain                 // an owner hands on again what the open window waits for
 	FreeOldGeneration           // an owner frees all slots when a generation opens
 	BumpBeforeWrite             // the generation word moves before the slot is written
 	CheckAfterCopy              // a packer tests the generation again after its copy
@@ -43,7 +44,7 @@ const (
 
 var ruleNames = [rules]string{
 	"None", "CreditFloor", "PublishWithinLookahead", "PublishInPlanOrder", "ResumeBehindTail", "ReserveTarget", "ReservePack",
-	"ReleaseNamesGeneration", "ReleaseNamesOwner", "ReleaseBeforeAck", "DropReleases", "DropCommittedReleases", "FreeCommitted", "FreeOldGeneration",
+	"ReleaseNamesGeneration", "ReleaseNamesOwner", "ReleaseBeforeAck", "DropReleases", "DropCommittedReleases", "FreeCommitted", "HandOnAgain", "FreeOldGeneration",
 	"BumpBeforeWrite", "CheckAfterCopy", "RankChecksAfterCopy", "HopLimitCoversSlots", "ParkUntilOpen", "CompareAndSet",
 	"ClaimBeforeWork", "GiveBackClaims", "OutsidersAreVoid", "MembersAreNew", "FirstControlWins", "StepAfterCommit", "AckAfterCommit", "DropOldGenerations",
 	"PurgeOldGeneration", "ConsumersPerGeneration", "ReserveLowest", "FreeWhenMovedBack", "ReserveBuffer",

@@ -23,7 +23,8 @@ var without = []struct {
 	{ReleaseNamesOwner, "release of a dead owner", with("", twoOne, func(s *System) { s.Faults.Target, s.Grain.Releases = 1, true })},
 	{ReleaseBeforeAck, "nobody will release it", with("", oneOne, func(s *System) { s.Faults.Packer, s.Grain.Pack, s.Grain.Train = 1, true, true })},
 	{DropReleases, "nobody will release it", with("", twoOne, func(s *System) { s.Faults.Doubles, s.Grain.Pack = 1, true })},
-	{FreeCommitted, "nobody will release it", with("", oneOne, func(s *System) { s.Faults.LostReleases, s.Grain.Releases = 1, true })},
+	{FreeCommitted, "nobody will release it", with("", oneOne, func(s *System) { s.Faults.Lost, s.Grain.Releases = 1, true })},
+	{HandOnAgain, "nobody can do anything", with("", alone, func(s *System) { s.Faults.Lost = 1 })},
 	{FreeOldGeneration, "nobody will release it", with("", twoOne, func(s *System) { s.Faults.Rank = 1 })},
 	{BumpBeforeWrite, "overwritten while it read", with("", twoOne, func(s *System) { s.Packers, s.Faults.LostMarks, s.Grain.Pack = 2, 1, true })},
 	{CheckAfterCopy, "overwritten while it read", with("", twoOne, func(s *System) { s.Packers, s.Faults.LostMarks, s.Grain.Pack = 2, 1, true })},
@@ -60,7 +61,7 @@ var savings = []struct {
 }{
 	{DropCommittedReleases, "the owner frees the slot of a committed window by itself",
 		with("", oneOne, func(s *System) { s.Faults.LostMarks, s.Faults.Packer, s.Faults.Doubles = 1, 1, 1 })},
-	{FreeCommitted, "whoever drops a hop of a committed window releases its slot, as long as the broker loses no release",
+	{FreeCommitted, "whoever drops a hop of a committed window releases its slot, as long as the broker loses nothing",
 		with("", oneOne, func(s *System) { s.Faults.LostMarks, s.Faults.Packer, s.Faults.Doubles = 1, 1, 1 })},
 	{ReserveLowest, "with a part of the sum for each batch, none waits for the lowest index",
 		with("", [][]int{{0, 1, 0}, {0}}, func(s *System) { s.Deterministic = true })},

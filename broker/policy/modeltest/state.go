@@ -11,7 +11,7 @@ const (
 	free      = iota
 	writing   // taken, its message not published
 	published // its message is out
-	adrift    // its release was lost
+	adrift    // its message or its release was lost
 )
 
 // use is one slot.
@@ -60,7 +60,7 @@ type hop struct {
 	state, holder    uint8
 	own              uint8 // reading packer: its slot
 	claim            uint8 // rank: 1 while its claim is the last record of the batch
-	copy             uint8 // 1 for the second of a message that was stored twice
+	copy             uint8 // 1 for the second of a message that was stored twice, from 2 on for what was handed on again
 }
 
 // Progress of a rank in its window.
@@ -202,7 +202,7 @@ func yes(set bool) uint8 {
 // encode appends everything that tells states apart.
 func (s *State) encode(b []byte) []byte {
 	f := s.faults
-	b = append(b, f.Builder, f.Target, f.Packer, f.Rank, f.LostMarks, f.LostReleases, f.Doubles, f.Bad, s.gen, s.moved, s.builder, s.saved, s.oldAck,
+	b = append(b, f.Builder, f.Target, f.Packer, f.Rank, f.LostMarks, f.Lost, f.Doubles, f.Bad, s.gen, s.moved, s.builder, s.saved, s.oldAck,
 		s.late.there, s.late.batch, s.late.rank, s.late.inc, s.late.epoch, s.late.claim, uint8(len(s.roots)), uint8(len(s.hops)), uint8(len(s.rels)))
 	b = binary.LittleEndian.AppendUint32(b, s.led.id)
 	b = binary.LittleEndian.AppendUint64(b, s.sent)

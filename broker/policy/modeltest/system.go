@@ -43,7 +43,7 @@ type Grain struct {
 type Faults struct {
 	Builder, Target, Packer, Rank uint8 // crashes, each followed by a restart
 	LostMarks                     uint8 // messages delivered again although their holder lives
-	LostReleases                  uint8 // releases that the broker loses after it acknowledged them
+	Lost                          uint8 // hops and releases that the broker loses after it acknowledged them
 	Doubles                       uint8 // hops and releases stored or delivered twice
 	Bad                           uint8 // features that fail the packer's test
 	Moves                         uint8 // times that all pull limits move between floor and ceiling

@@ -19,7 +19,7 @@ func spread(windows, size, buckets int, rng *rand.Rand) [][]int {
 }
 
 func TestWalks(t *testing.T) {
-	everything := Faults{Builder: 3, Target: 6, Packer: 5, Rank: 3, LostMarks: 6, Doubles: 6, Bad: 6, Moves: 20}
+	everything := Faults{Builder: 3, Target: 6, Packer: 5, Rank: 3, LostMarks: 6, Lost: 6, Doubles: 6, Bad: 6, Moves: 20}
 	walks := 40
 	if *long {
 		walks = 4000
