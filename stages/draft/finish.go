@@ -47,9 +47,13 @@ type summary struct {
 	Prompts      int                `json:"prompts"`
 	Data         *rows              `json:"data,omitempty"`
 	Idle         map[string]float64 `json:"idle"` // share of an instance's time spent waiting
+	Time         times              `json:"time"`
 	Ledger       lineage.Report     `json:"ledger"`
 	Drafter      string             `json:"drafter"`
 }
+
+// times is each instance's seconds by what they were spent on.
+type times map[string]map[string]float64
 
 // stands reports a run that had ended before as done, if its summary is there, and leaves everything as it was.
 func (t *trainer) stands(ctx context.Context) (bool, error) {
@@ -87,7 +91,7 @@ func (t *trainer) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	idle, err := t.idle(ctx)
+	spent, err := t.spent(ctx)
 	if err != nil {
 		return err
 	}
@@ -95,7 +99,8 @@ func (t *trainer) finish(ctx context.Context) error {
 	s := summary{
 		Run: t.w.Run.Name(), Steps: t.state.Step, Windows: t.state.Window, Tokens: t.state.Totals.Tokens, Slots: t.state.Totals.Slots,
 		Seconds: t.state.Totals.Seconds, Loss: mean(lately.Losses), CrossEntropy: mean(lately.CrossEntropies),
-		AcceptLength: measured.AcceptLength, PerPosition: measured.PerPosition, Prompts: measured.Prompts, Data: t.rows(), Idle: idle, Ledger: lineage.Count(lines, t.run), Drafter: dir,
+		AcceptLength: measured.AcceptLength, PerPosition: measured.PerPosition, Prompts: measured.Prompts, Data: t.rows(),
+		Idle: spent.idle(), Time: spent, Ledger: lineage.Count(lines, t.run), Drafter: dir,
 	}
 	if err := rundir.WriteJSON(t.w.Run.Summary(), s); err != nil {
 		return err
@@ -124,17 +129,26 @@ func (t *trainer) measureExport(ctx context.Context, dir string) (accept.Report,
 	return accept.Measure(ctx, t.evaluator.options(), d.Float32, d.DrafterConfig)
 }
 
-// idle collects each instance's share of waiting from the board.
-func (t *trainer) idle(ctx context.Context) (map[string]float64, error) {
+// spent collects the instances' times from the board.
+func (t *trainer) spent(ctx context.Context) (times, error) {
 	hints, err := t.w.Conn.Board().List(ctx, "stage.*")
 	if err != nil {
 		return nil, err
 	}
-	idle := map[string]float64{t.w.Instance: account.Idle(t.w.Book.Seconds())}
+	spent := times{t.w.Instance: t.w.Book.Seconds()}
 	for _, h := range hints {
 		if s, ok := h.Record.(schema.StageState); ok && s.Instance != t.w.Instance {
-			idle[s.Instance] = account.Idle(s.Seconds)
+			spent[s.Instance] = s.Seconds
 		}
 	}
-	return idle, nil
+	return spent, nil
+}
+
+// idle returns each instance's share of waiting.
+func (s times) idle() map[string]float64 {
+	idle := map[string]float64{}
+	for instance, seconds := range s {
+		idle[instance] = account.Idle(seconds)
+	}
+	return idle
 }

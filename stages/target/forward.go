@@ -47,7 +47,7 @@ func (s *session) pullAndForward(ctx context.Context) error {
 		changed := s.w.Ledger.Changed()
 		d, err := heads.pull(ctx, next, s.mayTake(idle == maxIdle))
 		if errors.Is(err, broker.ErrEmpty) {
-			s.w.Book.Enter(account.NoInput)
+			s.w.Book.Enter(heads.cause())
 			noSlot = time.Time{}
 			if err := worker.WaitEither(ctx, changed, idle); err != nil {
 				return err

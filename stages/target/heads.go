@@ -9,6 +9,7 @@ import (
 	"penstock/broker"
 	"penstock/broker/policy"
 	"penstock/schema"
+	"penstock/stages/internal/account"
 	"penstock/stages/internal/worker"
 )
 
@@ -89,6 +90,16 @@ func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bo
 		return d, nil
 	}
 	return nil, broker.ErrEmpty
+}
+
+// cause says why no bucket has given a root: its credit is used up, or there is none.
+func (h *heads) cause() string {
+	for _, b := range h.buckets {
+		if !b.held.IsZero() {
+			return account.NoCredit
+		}
+	}
+	return account.NoInput
 }
 
 func (h *heads) bucket(name string) *head {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -25,7 +24,7 @@ type Options struct {
 	Prompts string // file of [{"id", "prompt"}]
 	Limit   int    // prompts, from the front; 0 for all
 	MaxNew  int    // tokens a prompt
-	Workers int    // prompts at a time; 0 for one a processor
+	Workers int    // prompts at a time; 0 for what the device is good for
 }
 
 // Report is the measurement over all prompts.
@@ -53,7 +52,7 @@ func Measure(ctx context.Context, o Options, weights hf.Source, shape hf.Drafter
 	}
 	workers := o.Workers
 	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
+		workers = backend.Decoders(o.Device)
 	}
 	sum := model.NewAcceptance(shape.BlockSize)
 	var mu sync.Mutex

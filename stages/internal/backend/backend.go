@@ -4,6 +4,7 @@ package backend
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -42,6 +43,21 @@ func open(name string, threads int) (kernels.Device, error) {
 		return nil, fmt.Errorf("device %q: %w", name, err)
 	}
 	return d, nil
+}
+
+// IsGPU reports whether a name is that of a GPU.
+func IsGPU(name string) bool {
+	_, err := gpuOrdinal(name)
+	return err == nil
+}
+
+// Decoders returns how many devices of a name are worth opening at once for work that can be split: one a processor core,
+// or one on a GPU, where each would hold the weights once more.
+func Decoders(name string) int {
+	if IsGPU(name) {
+		return 1
+	}
+	return runtime.GOMAXPROCS(0)
 }
 
 // gpuOrdinal reads cuda or cuda:N.

@@ -2,9 +2,9 @@ package doctor
 
 import (
 	"fmt"
-	"runtime"
 
 	"penstock/schema/hf"
+	"penstock/stages/internal/backend"
 	"penstock/stages/internal/geometry"
 )
 
@@ -70,7 +70,7 @@ func (p *planner) evaluation(parameters int64) {
 	if p.cfg.Eval.Prompts == "" {
 		return
 	}
-	decoders := int64(min(runtime.GOMAXPROCS(0), p.cfg.Eval.Limit))
+	decoders := int64(min(backend.Decoders(p.cfg.Device), p.cfg.Eval.Limit))
 	whole := layers(p.t, p.t.Layers) + p.vocabulary + parameters
 	p.add("draft", 1, fmt.Sprintf("evaluation, %d decoders", decoders), decoders*whole*p.element, p.gpu)
 	p.add("draft", 1, "weights to evaluate", 4*parameters, false)

@@ -100,8 +100,20 @@ func (f *Follower) Changed() <-chan struct{} {
 	return f.changed
 }
 
-// Look reads what the ledger says of a batch, if that is not followed.
+// Look reads the last that the ledger says of a batch, if that is not followed.
 func (f *Follower) Look(ctx context.Context, conn *broker.Conn, b schema.Batch) error {
+	if !f.front {
+		return nil
+	}
+	e, err := conn.Ledger().Last(ctx, broker.LedgerBatch(b.Gen, b.Window, b.Index))
+	if err == nil && e.Record != nil {
+		f.Apply(e)
+	}
+	return err
+}
+
+// Study reads all that the ledger says of a batch, if that is not followed: how often its features were bad counts.
+func (f *Follower) Study(ctx context.Context, conn *broker.Conn, b schema.Batch) error {
 	if !f.front {
 		return nil
 	}

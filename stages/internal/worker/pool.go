@@ -28,7 +28,13 @@ type Pool struct {
 
 	mu    sync.Mutex
 	freed chan struct{}
-	held  map[uint32]string // acknowledge subjects marked, by slot
+	held  map[mark]string // acknowledge subjects marked
+}
+
+// mark names a use of a slot: the slot may be in use again before the mark of the former use ends.
+type mark struct {
+	slot       uint32
+	generation uint64
 }
 
 // Use is one use of one slot.
@@ -52,7 +58,7 @@ func (w *Worker) OpenPool(ctx context.Context, n, floats int) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{w: w, slab: slab, freed: make(chan struct{}), held: map[uint32]string{}}
+	p := &Pool{w: w, slab: slab, freed: make(chan struct{}), held: map[mark]string{}}
 	if err := p.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open pool %s: %w", w.Instance, err), p.Close())
 	}
@@ -133,7 +139,7 @@ func (p *Pool) Take(b schema.Batch, root string, admit func(free int) bool) (Use
 		return Use{}, false
 	}
 	p.mu.Lock()
-	p.held[ref.Slot] = root
+	p.held[mark{ref.Slot, ref.Generation}] = root
 	p.mu.Unlock()
 	p.w.Keeper.Hold(root)
 	return Use{Ref: ref, slab: p.slab}, true
@@ -142,7 +148,7 @@ func (p *Pool) Take(b schema.Batch, root string, admit func(free int) bool) (Use
 // Release frees a slot if ref is its present use.
 func (p *Pool) Release(ref schema.SlotRef) {
 	if p.own.Release(ref) {
-		p.unmark(ref.Slot)
+		p.unmark(mark{ref.Slot, ref.Generation})
 		p.wake()
 	}
 }
@@ -152,17 +158,17 @@ func (p *Pool) FreeAll() { p.drop(p.own.FreeAll()) }
 
 func (p *Pool) drop(freed []slots.Use) {
 	for _, u := range freed {
-		p.unmark(u.Slot)
+		p.unmark(mark{u.Slot, u.Generation})
 	}
 	if len(freed) > 0 {
 		p.wake()
 	}
 }
 
-func (p *Pool) unmark(slot uint32) {
+func (p *Pool) unmark(m mark) {
 	p.mu.Lock()
-	root, ok := p.held[slot]
-	delete(p.held, slot)
+	root, ok := p.held[m]
+	delete(p.held, m)
 	p.mu.Unlock()
 	if ok {
 		p.w.Keeper.Drop(root)

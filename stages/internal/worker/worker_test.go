@@ -13,6 +13,7 @@ import (
 
 	"penstock/broker"
 	"penstock/broker/policy"
+	"penstock/broker/slots"
 	"penstock/schema"
 )
 
@@ -145,5 +146,17 @@ func TestLatencyQuantiles(t *testing.T) {
 	p50, p99 := l.Quantiles()
 	if p50.Round(time.Second) != 100*time.Second || p99.Round(time.Second) != 198*time.Second {
 		t.Errorf("p50 %v, p99 %v", p50, p99)
+	}
+}
+
+// TestMarkOfAFormerUseEndsAlone ends the mark of a use whose slot is in use again.
+func TestMarkOfAFormerUseEndsAlone(t *testing.T) {
+	k := newKeeper(func(string) error { return nil }, time.Hour)
+	p := &Pool{w: &Worker{Keeper: k}, held: map[mark]string{{0, 1}: "former", {0, 2}: "present"}, freed: make(chan struct{})}
+	k.Hold("former")
+	k.Hold("present")
+	p.drop([]slots.Use{{Slot: 0, Generation: 1}})
+	if held := k.all(); !slices.Equal(held, []string{"present"}) {
+		t.Errorf("held: %v", held)
 	}
 }
