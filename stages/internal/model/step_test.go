@@ -223,5 +223,5 @@ func ExampleResult() {
 	r := Result{Weight: []uint8{0, 1, 1, 0, 1}, Hit: []uint8{0, 1, 1, 0, 0}}
 	r.count(5)
 	fmt.Println(r.Slots, r.Hits, r.Accept, r.At)
-	// Output: 3 2 [2] [{0 0} {1 1} {1 1} {0 0} {1 0}]
+	// Output: 3 2 [2] [{0 0 0} {1 1 1} {1 1 1} {0 0 0} {1 0 0}]
 }
