@@ -20,7 +20,7 @@ import (
 const ownerDir = "PENSTOCK_MEM_OWNER"
 
 // owners are what a re-executed test binary does, by the variable that names its directory.
-var owners = map[string]func(dir string) int{ownerDir: own}
+var owners = map[string]func(dir string) int{ownerDir: own, probeDir: probe}
 
 // own creates a slab, writes slot 1 and says so, then waits to be killed.
 func own(dir string) int {
