@@ -79,17 +79,9 @@ func (b *builder) mendBucket(ctx context.Context, bucket string, end uint32) err
 
 // over asks the ledger whether nobody has to work on a batch any more.
 func (b *builder) over(ctx context.Context, r schema.Batch) (over bool, err error) {
-	for _, subject := range []string{broker.LedgerControl(r.Gen, r.Window), broker.LedgerBatch(r.Gen, r.Window, r.Index)} {
-		entries, _, err := b.w.Conn.Ledger().History(ctx, subject)
-		if err != nil {
-			return false, err
-		}
-		for _, e := range entries {
-			b.w.Ledger.Apply(e)
-		}
-	}
+	err = b.w.Ledger.Study(ctx, b.w.Conn, broker.LedgerControl(r.Gen, r.Window), broker.LedgerBatch(r.Gen, r.Window, r.Index))
 	b.w.Ledger.View(func(l *policy.Lineage) { over = l.Settled(r) })
-	return over, nil
+	return over, err
 }
 
 // open returns the bucket's batches of open windows, before plan index end, that have not come to a state yet.

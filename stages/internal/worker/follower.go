@@ -112,16 +112,18 @@ func (f *Follower) Look(ctx context.Context, conn *broker.Conn, b schema.Batch) 
 	return err
 }
 
-// Study reads all that the ledger says of a batch, if that is not followed: how often its features were bad counts.
-func (f *Follower) Study(ctx context.Context, conn *broker.Conn, b schema.Batch) error {
-	if !f.front {
-		return nil
+// Study reads all that the ledger says now on some subjects, followed or not, and however far it has been read.
+func (f *Follower) Study(ctx context.Context, conn *broker.Conn, subjects ...string) error {
+	for _, subject := range subjects {
+		entries, _, err := conn.Ledger().History(ctx, subject)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			f.Apply(e)
+		}
 	}
-	entries, _, err := conn.Ledger().History(ctx, broker.LedgerBatch(b.Gen, b.Window, b.Index))
-	for _, e := range entries {
-		f.Apply(e)
-	}
-	return err
+	return nil
 }
 
 // Front returns the generation in force and the first window that has not committed.

@@ -37,7 +37,7 @@ func (w *Worker) Release(ctx context.Context, r schema.SlotRef) error {
 // Reject asks for a batch's features to be computed again, or, the second time, declares the batch dead. Its root is
 // handed back, or acknowledged.
 func (w *Worker) Reject(ctx context.Context, h schema.Hop, reason string) error {
-	if err := w.Ledger.Study(ctx, w.Conn, h.Batch); err != nil {
+	if err := w.Ledger.Study(ctx, w.Conn, broker.LedgerBatch(h.Gen, h.Window, h.Index)); err != nil { // how often it was bad counts
 		return err
 	}
 	for {
