@@ -16,7 +16,7 @@ import (
 const (
 	parkFor  = 10 * time.Second // how long a request waits on the server before it is renewed
 	parkLate = 2 * time.Second  // how much later its end may be announced
-	silence  = 4 * time.Millisecond
+	glance   = 3 * time.Millisecond // how long the server looks for a message for whoever does not wait
 )
 
 // pull asks one consumer for messages over an inbox that outlives a call. So an answer that comes after its caller
@@ -41,7 +41,6 @@ type pull struct {
 	left    int             // messages that the latest request may still bring
 	until   time.Time       // when the server ends it, if it is parked
 	session context.Context // that it was sent in
-	spent   bool            // the consumer's limit was reached when last asked
 }
 
 func newPull(c *Conn, stream, consumer string, batch int, limited bool) (*pull, error) {
@@ -87,33 +86,29 @@ func (p *pull) request(park time.Duration, noWait bool) error {
 	return err
 }
 
-// take returns one message if there is one now, else ErrEmpty. A consumer with messages whose limit is reached
-// does not answer a request that does not wait, but parks it until the limit gives, when nobody may want the message
-// any more. So after a silence the request is withdrawn, and as long as the limit stays reached the following ones
-// are parked for a moment, which the server ends itself.
+// take returns one message if there is one now, else ErrEmpty. A consumer whose limit is reached does not answer a
+// request that does not wait: it keeps it until the limit gives, when nobody may want the message any more. Nor can a
+// request be withdrawn: what the server has chosen for it may not be on its way yet, and would be lost with the inbox
+// until AckWait ends. So such a consumer is asked to wait for a moment, after which the server ends the request itself.
 func (p *pull) take(ctx context.Context) (*nats.Msg, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.left == 0 || p.session.Err() != nil {
 		park := time.Duration(0)
-		if p.spent {
-			park = silence
+		if p.limited {
+			park = glance
 		}
-		if err := p.request(park, !p.spent); err != nil {
+		if err := p.request(park, !p.limited); err != nil {
 			return nil, p.wrap(err)
 		}
 	}
-	patience := tryTimeout
-	if p.limited && !p.spent {
-		patience = silence
-	}
-	late := time.NewTimer(patience)
+	late := time.NewTimer(tryTimeout)
 	defer late.Stop()
 	for {
 		select {
 		case m := <-p.msgs:
 			if isDelivery(m) {
-				p.left, p.spent = max(0, p.left-1), false
+				p.left = max(0, p.left-1)
 				return m, nil
 			}
 			if err := p.status(ctx, m); err != nil {
@@ -125,39 +120,14 @@ func (p *pull) take(ctx context.Context) (*nats.Msg, error) {
 		case <-p.session.Done():
 			return nil, p.wrap(nats.ErrDisconnected)
 		case <-late.C:
-			if !p.limited || p.spent {
-				p.left = 0
-				return nil, p.wrap(nats.ErrTimeout)
-			}
-			return p.withdraw()
+			p.left = 0
+			return nil, p.wrap(nats.ErrTimeout)
 		case <-p.refused:
 			return nil, p.wrap(ErrDenied)
 		case <-p.drained:
 			return nil, p.wrap(ErrClosed)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		}
-	}
-}
-
-// withdraw ends the outstanding request: the server drops it when nobody listens to its inbox. A message that was
-// on its way is returned.
-func (p *pull) withdraw() (*nats.Msg, error) {
-	msgs := p.msgs
-	p.drain(context.Background())
-	if err := p.listen(); err != nil {
-		return nil, err
-	}
-	p.left, p.spent = 0, true
-	for {
-		select {
-		case m := <-msgs:
-			if isDelivery(m) {
-				p.spent = false
-				return m, nil
-			}
-		default:
-			return nil, ErrEmpty
 		}
 	}
 }

@@ -70,8 +70,8 @@ func (c *Conn) open(ctx context.Context, stream, consumer string, batch int) (*p
 }
 
 // FetchNoWait returns one record, or [ErrEmpty] when none is stored or the bucket's credit is used up, or
-// [ErrGone]. Any other error is about the connection: the caller may try again. A record that was published less
-// than a millisecond ago may not be seen yet.
+// [ErrGone]. To say that there is none takes some milliseconds. Any other error is about the connection: the caller may try
+// again.
 func (p *Puller[T]) FetchNoWait(ctx context.Context) (*Delivery[T], error) {
 	for {
 		m, err := p.p.take(ctx)
@@ -84,11 +84,14 @@ func (p *Puller[T]) FetchNoWait(ctx context.Context) (*Delivery[T], error) {
 	}
 }
 
-// Spent reports whether the last fetch found records that the bucket's credit holds back.
-func (p *Puller[T]) Spent() bool {
-	p.p.mu.Lock()
-	defer p.p.mu.Unlock()
-	return p.p.spent
+// Spent asks whether the bucket has records that its credit holds back.
+func (p *Puller[T]) Spent(ctx context.Context) (bool, error) {
+	info, err := p.p.c.consumerInfo(ctx, p.p.stream, p.p.consumer)
+	if err != nil {
+		return false, err
+	}
+	a := account(info)
+	return a.Queued > 0 && a.Limit > 0 && a.Open >= a.Limit, nil
 }
 
 // Close hands back what arrived too late to be returned. It comes after the last FetchNoWait has returned.

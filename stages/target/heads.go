@@ -75,10 +75,8 @@ func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bo
 		h.tried = slices.Delete(h.tried, i, i+1)
 		d, err := b.pull.FetchNoWait(ctx)
 		if err == broker.ErrEmpty {
-			if !b.pull.Spent() {
-				b.held = time.Time{}
-			} else if b.held.IsZero() {
-				b.held = now
+			if err := b.hold(ctx, now); err != nil {
+				return nil, err
 			}
 			continue
 		}
@@ -90,6 +88,20 @@ func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bo
 		return d, nil
 	}
 	return nil, broker.ErrEmpty
+}
+
+// hold notes whether the bucket that gave nothing has roots that its credit holds back.
+func (b *head) hold(ctx context.Context, now time.Time) error {
+	spent, err := b.pull.Spent(ctx)
+	if err != nil {
+		return err
+	}
+	if !spent {
+		b.held = time.Time{}
+	} else if b.held.IsZero() {
+		b.held = now
+	}
+	return nil
 }
 
 // cause says why no bucket has given a root: its credit is used up, or there is none.
