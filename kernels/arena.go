@@ -1,6 +1,6 @@
 package kernels
 
-// arenaChunk is the smallest allocation of an arena, in elements; arenaAlign keeps every tensor on a 256-byte line.
+// arenaChunk is the smallest allocation of an arena, in float32; arenaAlign keeps every tensor on a 256-byte line.
 const (
 	arenaChunk = 1 << 20
 	arenaAlign = 64
@@ -20,9 +20,22 @@ type Mark struct{ chunk, used int }
 // NewArena returns an empty arena over dev.
 func NewArena(dev Device) *Arena { return &Arena{dev: dev} }
 
-// Get returns a rows×cols tensor that is valid until the arena is reset, or released to an earlier mark.
-func (a *Arena) Get(rows, cols int) Tensor {
-	n := rows * cols
+// Get returns a rows×cols tensor of Float32 that is valid until the arena is reset, or released to an earlier mark.
+func (a *Arena) Get(rows, cols int) Tensor { return a.get(rows*cols).Reshape(rows, cols) }
+
+// Half is Get for the device's half type.
+func (a *Arena) Half(rows, cols int) Tensor {
+	half, n := a.dev.Half(), rows*cols
+	if half == Float32 {
+		return a.Get(rows, cols)
+	}
+	t := a.get((n*half.Bytes() + Float32.Bytes() - 1) / Float32.Bytes())
+	t.Type, t.Rows, t.Cols = half, rows, cols
+	return t
+}
+
+// get returns n float32 in one column.
+func (a *Arena) get(n int) Tensor {
 	take := (n + arenaAlign - 1) / arenaAlign * arenaAlign
 	for a.at.chunk < len(a.chunks) && a.at.used+take > a.chunks[a.at.chunk].Rows {
 		a.at = Mark{chunk: a.at.chunk + 1}
@@ -30,14 +43,14 @@ func (a *Arena) Get(rows, cols int) Tensor {
 	if a.at.chunk == len(a.chunks) {
 		a.chunks = append(a.chunks, a.dev.Alloc(max(take, arenaChunk), 1))
 	}
-	t := a.chunks[a.at.chunk].RowRange(a.at.used, a.at.used+n).Reshape(rows, cols)
+	t := a.chunks[a.at.chunk].RowRange(a.at.used, a.at.used+n)
 	a.at.used += take
 	return t
 }
 
-// Zeroed is Get with every element set to 0.
-func (a *Arena) Zeroed(rows, cols int) Tensor {
-	t := a.Get(rows, cols)
+// ZeroHalf is Half with every element set to 0.
+func (a *Arena) ZeroHalf(rows, cols int) Tensor {
+	t := a.Half(rows, cols)
 	a.dev.Zero(t)
 	return t
 }
@@ -51,7 +64,7 @@ func (a *Arena) Release(m Mark) { a.at = m }
 // Reset gives everything back, at the start of a step.
 func (a *Arena) Reset() { a.at = Mark{} }
 
-// Size returns the elements allocated on the device.
+// Size returns the float32 allocated on the device.
 func (a *Arena) Size() int {
 	n := 0
 	for _, c := range a.chunks {

@@ -28,7 +28,7 @@ func TestArenaStopsAllocating(t *testing.T) {
 
 func TestArenaTensorsAreApart(t *testing.T) {
 	a := kernels.NewArena(&ref)
-	x, m := a.Zeroed(3, 7), a.Mark()
+	x, m := a.ZeroHalf(3, 7), a.Mark()
 	y := a.Get(5, 9)
 	ref.Upload(y, kernelstest.Pattern(45, 1))
 	for i, v := range x.F32 {
@@ -39,5 +39,30 @@ func TestArenaTensorsAreApart(t *testing.T) {
 	a.Release(m)
 	if z := a.Get(1, 1); &z.F32[0] != &y.F32[0] {
 		t.Error("released memory is not used again")
+	}
+}
+
+// halving is a device whose half type is BFloat16, with nothing but addresses.
+type halving struct {
+	kernels.Ref
+	end uintptr
+}
+
+func (*halving) Half() kernels.Type { return kernels.BFloat16 }
+
+func (d *halving) Alloc(rows, cols int) kernels.Tensor {
+	t := kernels.Tensor{Rows: rows, Cols: cols, Ptr: 4096 + d.end}
+	d.end += uintptr(t.Bytes())
+	return t
+}
+
+func TestArenaOfHalves(t *testing.T) {
+	a := kernels.NewArena(&halving{})
+	x, y, z := a.Half(3, 43), a.Half(1, 1), a.Get(2, 2)
+	if x.Type != kernels.BFloat16 || x.Rows != 3 || x.Cols != 43 || y.Ptr != x.Ptr+512 || z.Ptr != y.Ptr+256 || z.Type != kernels.Float32 {
+		t.Errorf("258 bytes, 2 and 16 bytes lie at %+v, %+v, %+v", x, y, z)
+	}
+	if a.Reset(); a.Half(1<<21, 1).Ptr != x.Ptr {
+		t.Error("a million float32 do not hold two million halves")
 	}
 }

@@ -9,13 +9,20 @@ package kernels
 type Device interface {
 	// Name says which implementation runs and what its matrix product uses, such as "cpu/avx2".
 	Name() string
-	// Alloc returns a zeroed rows×cols tensor that lives until Close.
+	// Half is the device's half type, in which it keeps activations, the weights of products and captures: OpList says which
+	// operands. It is BFloat16, or Float32 on a host device and on a GPU that was opened for float32.
+	Half() Type
+	// Alloc returns a zeroed rows×cols tensor of Float32, AllocHalf one of the half type. They live until Close.
 	Alloc(rows, cols int) Tensor
+	AllocHalf(rows, cols int) Tensor
 	// Index uploads v; the result is valid until the second Sync after it on a device that copies, so build it per call.
 	Index(v []int32) Index
-	// Upload copies src to dst, Download copies src to dst after the work before it has finished.
+	// Upload copies src to dst, Download copies src to dst after the work before it has finished. To a tensor of BFloat16
+	// values are rounded to the nearest, ties to even.
 	Upload(dst Tensor, src []float32)
 	Download(dst []float32, src Tensor)
+	// UploadBytes copies elements of dst's own type as they lie in memory or in a mapped file, little-endian.
+	UploadBytes(dst Tensor, src []byte)
 	// Sync waits for the enqueued work and returns the first failure.
 	Sync() error
 	Close() error

@@ -1,6 +1,10 @@
 package kernels
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
 
 // Ref is the plain-Go device: every op written out in the most direct way, on one goroutine, over host memory.
 // Sums over a row are taken in float64 and rounded once. It is the oracle of every other device, and a base to embed:
@@ -12,8 +16,14 @@ var _ Device = (*Ref)(nil)
 // Name is "ref".
 func (*Ref) Name() string { return "ref" }
 
+// Half is Float32.
+func (*Ref) Half() Type { return Float32 }
+
 // Alloc returns a zeroed host tensor.
 func (*Ref) Alloc(rows, cols int) Tensor { return Host(rows, cols, make([]float32, rows*cols)) }
+
+// AllocHalf is Alloc.
+func (r *Ref) AllocHalf(rows, cols int) Tensor { return r.Alloc(rows, cols) }
 
 // Index wraps v without copying it.
 func (*Ref) Index(v []int32) Index { return Index{N: len(v), Host: v} }
@@ -30,6 +40,14 @@ func (*Ref) Download(dst []float32, src Tensor) {
 	copy(dst, src.F32)
 }
 
+// UploadBytes copies the bytes of float32 into dst.
+func (*Ref) UploadBytes(dst Tensor, src []byte) {
+	WantBytes("UploadBytes", dst, src)
+	for i := range dst.F32 {
+		dst.F32[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
+	}
+}
+
 // Sync has nothing to wait for.
 func (*Ref) Sync() error { return nil }
 
@@ -40,6 +58,13 @@ func (*Ref) Close() error { return nil }
 func Want(op, name string, t Tensor, rows, cols int) {
 	if t.Rows != rows || t.Cols != cols {
 		panic(fmt.Sprintf("kernels: %s: %s is %d×%d, want %d×%d", op, name, t.Rows, t.Cols, rows, cols))
+	}
+}
+
+// WantBytes panics unless src is as long as dst, the operand of op.
+func WantBytes(op string, dst Tensor, src []byte) {
+	if len(src) != dst.Bytes() {
+		panic(fmt.Sprintf("kernels: %s: %d bytes for a %d×%d tensor of %v", op, len(src), dst.Rows, dst.Cols, dst.Type))
 	}
 }
 

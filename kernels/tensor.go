@@ -2,16 +2,45 @@ package kernels
 
 import "fmt"
 
+// Type is the type of a tensor's elements.
+type Type uint8
+
+// The types. Host devices know Float32 alone.
+const (
+	Float32  Type = iota
+	BFloat16      // the upper half of a float32: its sign, its exponent, seven bits of its fraction
+)
+
+// Bytes returns the size of an element.
+func (t Type) Bytes() int {
+	if t == BFloat16 {
+		return 2
+	}
+	return 4
+}
+
+// String is the name of the type.
+func (t Type) String() string {
+	if t == BFloat16 {
+		return "bfloat16"
+	}
+	return "float32"
+}
+
 // Tensor is a dense row-major matrix in a device's memory. A vector is one row.
 // On a host device F32 holds the elements; on a GPU it is nil and Ptr is the address.
 type Tensor struct {
 	Rows, Cols int
+	Type       Type
 	F32        []float32
 	Ptr        uintptr
 }
 
 // Len returns the number of elements.
 func (t Tensor) Len() int { return t.Rows * t.Cols }
+
+// Bytes returns the size of the elements together.
+func (t Tensor) Bytes() int { return t.Len() * t.Type.Bytes() }
 
 // IsNil reports whether t refers to no memory; ops take a nil tensor for an optional operand.
 func (t Tensor) IsNil() bool { return t.F32 == nil && t.Ptr == 0 }
@@ -21,11 +50,11 @@ func (t Tensor) RowRange(lo, hi int) Tensor {
 	if lo < 0 || hi < lo || hi > t.Rows {
 		panic(fmt.Sprintf("kernels: rows [%d, %d) of a tensor with %d rows", lo, hi, t.Rows))
 	}
-	v := Tensor{Rows: hi - lo, Cols: t.Cols}
+	v := Tensor{Rows: hi - lo, Cols: t.Cols, Type: t.Type}
 	if t.F32 != nil {
 		v.F32 = t.F32[lo*t.Cols : hi*t.Cols : hi*t.Cols]
 	} else if t.Ptr != 0 {
-		v.Ptr = t.Ptr + uintptr(4*lo*t.Cols)
+		v.Ptr = t.Ptr + uintptr(lo*t.Cols*t.Type.Bytes())
 	}
 	return v
 }

@@ -30,7 +30,7 @@ func rate(b *testing.B, d *Device, flop float64, op func()) {
 }
 
 func benchGPU(b *testing.B) (*Device, func(rows, cols int) base.Tensor) {
-	d, err := Open(0)
+	d, err := Open(0, base.Float32)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func BenchmarkGemm(b *testing.B) {
 // not zero. Run it for seconds: the first milliseconds are faster than what lasts.
 func BenchmarkCeiling(b *testing.B) {
 	const n = 8192
-	d, err := Open(0)
+	d, err := Open(0, base.Float32)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 type Device struct {
 	*thread
 	ordinal int
+	half    base.Type
 	name    string
 
 	// The thread's own, once open has returned.
@@ -35,9 +36,9 @@ type Device struct {
 
 var _ base.Device = (*Device)(nil)
 
-// Open starts GPU number ordinal. It fails if there is no such GPU, no cuBLAS, or no kernels for it.
-func Open(ordinal int) (*Device, error) {
-	d := &Device{thread: newThread(), ordinal: ordinal}
+// Open starts GPU number ordinal with a half type. It fails if there is no such GPU, no cuBLAS, or no kernels for it.
+func Open(ordinal int, half base.Type) (*Device, error) {
+	d := &Device{thread: newThread(), ordinal: ordinal, half: half}
 	if err := d.wait(d.open); err != nil {
 		err = fmt.Errorf("cuda:%d: %w", ordinal, err)
 		return nil, errors.Join(err, d.Close())

@@ -14,7 +14,7 @@ import (
 // gpu opens the first GPU. Without one, tests fail: nothing is skipped.
 func gpu(t *testing.T) *Device {
 	t.Helper()
-	d, err := Open(0)
+	d, err := Open(0, base.Float32)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,14 +33,14 @@ func TestConformance(t *testing.T) {
 }
 
 func TestOpenRefusesAGPUThatIsNotThere(t *testing.T) {
-	if _, err := Open(4096); err == nil || !strings.Contains(err.Error(), "cuda:4096: no such GPU") {
+	if _, err := Open(4096, base.Float32); err == nil || !strings.Contains(err.Error(), "cuda:4096: no such GPU") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestOpenWithoutKernels(t *testing.T) {
 	t.Setenv(kernelsDir, t.TempDir())
-	if _, err := Open(0); err == nil || !strings.Contains(err.Error(), "task build:cuda") {
+	if _, err := Open(0, base.Float32); err == nil || !strings.Contains(err.Error(), "task build:cuda") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -31,10 +31,18 @@ func (d *Device) allocate(bytes int64) (address, error) {
 	return address(p), nil
 }
 
-// Alloc returns a zeroed tensor. If there is no room, Sync says so.
-func (d *Device) Alloc(rows, cols int) base.Tensor {
-	t := base.Tensor{Rows: rows, Cols: cols, Ptr: align} // not nil, also when the allocation fails
-	bytes := bytesOf(rows * cols)
+// Half is the type that the device was opened with.
+func (d *Device) Half() base.Type { return d.half }
+
+// Alloc returns a zeroed tensor of float32. If there is no room, Sync says so.
+func (d *Device) Alloc(rows, cols int) base.Tensor { return d.alloc(rows, cols, base.Float32) }
+
+// AllocHalf is Alloc for the half type.
+func (d *Device) AllocHalf(rows, cols int) base.Tensor { return d.alloc(rows, cols, d.half) }
+
+func (d *Device) alloc(rows, cols int, of base.Type) base.Tensor {
+	t := base.Tensor{Rows: rows, Cols: cols, Type: of, Ptr: align} // not nil, also when the allocation fails
+	bytes := int64(t.Bytes())
 	err := d.wait(func() error {
 		if d.err != nil {
 			return nil
@@ -63,24 +71,47 @@ func (d *Device) keep(c *call, err error) {
 // Upload copies src to dst; src may change once it has returned.
 func (d *Device) Upload(dst base.Tensor, src []float32) {
 	base.Want("Upload", "src", base.Host(1, len(src), src), 1, dst.Len())
-	if len(src) == 0 {
-		return
+	if dst.Type == base.BFloat16 {
+		raw := make([]byte, dst.Bytes())
+		base.RoundBF16(raw, src)
+		d.UploadBytes(dst, raw)
+	} else if len(src) > 0 {
+		d.send("Upload", dst, unsafe.Pointer(&src[0]))
 	}
-	d.keep(&call{"Upload", []any{shape(dst)}}, d.wait(func() error {
+}
+
+// UploadBytes copies dst's elements as they lie in memory; src may change once it has returned.
+func (d *Device) UploadBytes(dst base.Tensor, src []byte) {
+	base.WantBytes("UploadBytes", dst, src)
+	if len(src) > 0 {
+		d.send("UploadBytes", dst, unsafe.Pointer(&src[0]))
+	}
+}
+
+func (d *Device) send(op string, dst base.Tensor, src unsafe.Pointer) {
+	d.keep(&call{op, []any{shape(dst)}}, d.wait(func() error {
 		if d.err != nil {
 			return nil
 		}
 		// From memory that is not page-locked, the driver has taken the bytes when it returns.
-		return cu.MemcpyHtoDAsync(cu.DevicePtr(at("Upload", dst)), unsafe.Pointer(&src[0]), bytesOf(len(src)), d.stream)
+		return cu.MemcpyHtoDAsync(cu.DevicePtr(at(op, dst)), src, int64(dst.Bytes()), d.stream)
 	}))
 }
 
 // Download copies src to dst after the work before it.
 func (d *Device) Download(dst []float32, src base.Tensor) {
 	base.Want("Download", "dst", base.Host(1, len(dst), dst), 1, src.Len())
-	if len(dst) > 0 {
-		d.fetch(&call{"Download", []any{shape(src)}}, unsafe.Pointer(&dst[0]), at("Download", src), bytesOf(len(dst)))
+	if len(dst) == 0 {
+		return
 	}
+	c := &call{"Download", []any{shape(src)}}
+	if src.Type == base.BFloat16 {
+		raw := make([]byte, src.Bytes())
+		d.fetch(c, unsafe.Pointer(&raw[0]), at(c.op, src), int64(len(raw)))
+		base.WidenBF16(dst, raw)
+		return
+	}
+	d.fetch(c, unsafe.Pointer(&dst[0]), at(c.op, src), bytesOf(len(dst)))
 }
 
 // fetch copies device memory to host memory once the work before it is done. After a failure it leaves dst alone.

@@ -29,7 +29,7 @@ func ownGPU(dir string) int {
 	slab, err := Create(gpuSpec(dir))
 	var dev *cuda.Device
 	if err == nil {
-		dev, err = cuda.Open(0)
+		dev, err = cuda.Open(0, kernels.Float32)
 	}
 	if err == nil {
 		var x kernels.Tensor
@@ -48,7 +48,7 @@ func ownGPU(dir string) int {
 
 func device(t *testing.T) *cuda.Device {
 	t.Helper()
-	dev, err := cuda.Open(0)
+	dev, err := cuda.Open(0, kernels.Float32)
 	if err != nil {
 		t.Fatal(err)
 	}

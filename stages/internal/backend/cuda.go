@@ -8,7 +8,7 @@ import (
 )
 
 func openGPU(ordinal int) (kernels.Device, error) {
-	d, err := cuda.Open(ordinal)
+	d, err := cuda.Open(ordinal, kernels.Float32)
 	if err != nil {
 		return nil, err
 	}

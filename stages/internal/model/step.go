@@ -133,7 +133,7 @@ func (d *Drafter) head(out kernels.Tensor, rows, labels []int32, loss Loss, r *R
 
 func (d *Drafter) backward(t trace, h headActs, grads *Params) {
 	hidden := d.geo.HiddenSize
-	dx, dc := d.arena.Zeroed(t.out.Rows, hidden), d.arena.Zeroed(t.ctx.c.Rows, hidden)
+	dx, dc := d.arena.ZeroHalf(t.out.Rows, hidden), d.arena.ZeroHalf(t.ctx.c.Rows, hidden)
 	drows := d.arena.Get(h.x.Rows, hidden)
 	d.dev.RMSNormBackward(drows, grads.Tensor(hf.FinalNorm), h.dh, h.x, d.Weights.Tensor(hf.FinalNorm), h.rstd, false)
 	d.dev.Scatter(dx, drows, h.rows)
