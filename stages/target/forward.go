@@ -45,43 +45,51 @@ func (s *session) pullAndForward(ctx context.Context) error {
 			continue
 		}
 		changed := s.w.Ledger.Changed()
-		d, err := heads.pull(ctx, next, s.mayTake(idle == maxIdle))
+		all := idle > maxIdle
+		d, err := heads.pull(ctx, next, s.mayTake(), all)
 		if errors.Is(err, broker.ErrEmpty) {
 			s.w.Book.Enter(heads.cause())
 			noSlot = time.Time{}
+			if all {
+				idle = minIdle
+			}
 			if err := worker.WaitEither(ctx, changed, idle); err != nil {
 				return err
 			}
-			idle = min(2*idle, maxIdle)
+			idle *= 2
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		idle = minIdle
 		waits := []telemetry.Wait{{Name: telemetry.CreditWait, Since: heads.held}, {Name: telemetry.SlotWait, Since: noSlot}}
-		if err := s.take(ctx, d, waits); err != nil {
+		taken, err := s.take(ctx, d, waits)
+		if err != nil {
 			return err
 		}
-		noSlot = time.Time{}
+		if !taken {
+			heads.refuse(d.Record.Batch)
+			continue
+		}
+		idle, noSlot = minIdle, time.Time{}
 	}
 }
 
-// mayTake says which expected roots could take a slot now. Expectations may be ahead of a root that came back, so every
-// once in a while all buckets are asked.
-func (s *session) mayTake(all bool) func(policy.Head) bool {
+// mayTake says which expected roots could take a slot now.
+func (s *session) mayTake() func(policy.Head) bool {
 	var reserve policy.Reserve
 	s.w.Ledger.View(func(l *policy.Lineage) { reserve = s.run.Reserve(l, s.w.Config.Deterministic) })
 	free := s.pool.Free()
-	return func(h policy.Head) bool { return all || reserve.Admit(h.Window, h.Index, free) }
+	return func(h policy.Head) bool { return reserve.Admit(h.Window, h.Index, free) }
 }
 
-// take works on a root, or settles it if it may not be worked on. It is told what the root waited for.
-func (s *session) take(ctx context.Context, d *broker.Delivery[schema.Root], waits []telemetry.Wait) error {
+// take works on a root, or settles it if nobody should work on it, and is told what the root waited for. It reports false
+// for one that it has handed back.
+func (s *session) take(ctx context.Context, d *broker.Delivery[schema.Root], waits []telemetry.Wait) (bool, error) {
 	r := d.Record
 	if d.Redelivered { // it may have been declared dead, or be left to another target
 		if err := s.w.Ledger.Look(ctx, s.w.Conn, r.Batch); err != nil {
-			return err
+			return false, err
 		}
 	}
 	var stale bool
@@ -92,19 +100,24 @@ func (s *session) take(ctx context.Context, d *broker.Delivery[schema.Root], wai
 		reserve = s.run.Reserve(l, s.w.Config.Deterministic)
 	})
 	if stale || status.State == policy.Dead {
-		return d.Ack(ctx)
+		return true, d.Ack(ctx)
 	}
 	if leave, err := s.elsewhere(r.Batch, status); leave || err != nil {
-		return errors.Join(err, d.NakDelay(ctx, notYet))
+		return false, errors.Join(err, d.NakDelay(ctx, notYet))
 	}
 	p, err := s.run.Batch(r.Batch, r.Documents, r.Tokens)
 	if err != nil {
-		return d.Term(ctx, err.Error())
+		return true, d.Term(ctx, err.Error())
 	}
 	use, ok := s.pool.Take(r.Batch, d.AckSubject, func(free int) bool { return reserve.Admit(r.Window, r.Index, free) })
 	if !ok {
-		return d.NakDelay(ctx, notYet)
+		return false, d.NakDelay(ctx, notYet)
 	}
+	return true, s.work(ctx, d, p, use, waits)
+}
+
+// work forwards a batch into its slot and has it handed on.
+func (s *session) work(ctx context.Context, d *broker.Delivery[schema.Root], p plan.BatchPlan, use worker.Use, waits []telemetry.Wait) error {
 	of := worker.SpanOfRoot(d)
 	of.Slot = &use.Ref
 	traced := s.w.Trace.Continue(ctx, d.Header)
@@ -117,7 +130,7 @@ func (s *session) take(ctx context.Context, d *broker.Delivery[schema.Root], wai
 	s.w.Book.Enter(account.NoInput)
 	end(err)
 	if err != nil {
-		return fmt.Errorf("forward batch %d: %w", r.Index, err)
+		return fmt.Errorf("forward batch %d: %w", d.Record.Index, err)
 	}
 	f := finished{root: *d, use: use, sum: sum, trace: traced}
 	return s.settle.Do(ctx, func(ctx context.Context) error { return s.publish(ctx, f) })

@@ -10,16 +10,17 @@ import (
 	"penstock/broker/policy"
 	"penstock/schema"
 	"penstock/stages/internal/account"
-	"penstock/stages/internal/worker"
 )
 
 // heads is this target's view of the buckets: a puller each, and the root that each is expected to deliver next.
-// Other targets pull too, so an expectation may be behind; it is a hint that orders the attempts.
+// Other targets pull too, and hand roots back, so an expectation may be behind or ahead: it is a hint that orders the
+// attempts.
 type heads struct {
-	run     *worker.RunPlan
+	after   func(bucket string, window, index uint32) (policy.Head, policy.Work) // the first planned batch from there on
+	seconds func(bucket string, w policy.Work) float64                           // predicted
 	order   policy.Order
-	costs   *worker.Costs
 	buckets []*head
+	last    *head         // that gave a root
 	tried   []policy.Head // scratch: the heads that are left to try
 	held    time.Time     // since when credit held back what was pulled last; zero: it did not
 }
@@ -31,10 +32,12 @@ type head struct {
 	work  policy.Work // of next
 	since time.Time
 	held  time.Time // since when the bucket has roots and no credit; zero: it has credit, or no root
+
+	refused bool // in this round it gave a root that may not be worked on yet
 }
 
 func (s *session) openHeads(ctx context.Context) (*heads, error) {
-	h := &heads{run: s.run, costs: s.costs, order: policy.Order{Deterministic: s.w.Config.Deterministic, MaxAge: headAge}}
+	h := &heads{after: s.after, seconds: s.costs.Seconds, order: policy.Order{Deterministic: s.w.Config.Deterministic, MaxAge: headAge}}
 	for _, b := range s.run.Plan.Buckets() {
 		p, err := s.w.Conn.Roots(ctx, s.gen, b.Name)
 		if err != nil {
@@ -55,17 +58,18 @@ func (h *heads) close(ctx context.Context) {
 }
 
 // pull tries the buckets in the order that the rules give and returns the first root there is, or ErrEmpty. front is
-// the first window that has not committed. A bucket whose expected root may is false for is left out: it would be
-// refused, unless the expectation is ahead of a root that came back.
-func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bool) (*broker.Delivery[schema.Root], error) {
+// the first window that has not committed. A bucket whose expected root may is false for is left out: what it gives would
+// be refused, unless the expectation is ahead of a root that came back. So with all set the others are asked too, each
+// until it has given a root that was refused; ErrEmpty ends that round.
+func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bool, all bool) (*broker.Delivery[schema.Root], error) {
 	now := time.Now()
 	h.tried = h.tried[:0]
 	for _, b := range h.buckets {
 		if b.next.Window < front || b.next.Bucket == "" {
 			h.advance(b, front, 0, now)
 		}
-		b.next.Age, b.next.Cost = now.Sub(b.since), h.costs.Seconds(b.name, b.work)
-		if may(b.next) {
+		b.next.Age, b.next.Cost = now.Sub(b.since), h.seconds(b.name, b.work)
+		if may(b.next) || all && !b.refused {
 			h.tried = append(h.tried, b.next)
 		}
 	}
@@ -83,11 +87,20 @@ func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bo
 		if err != nil {
 			return nil, err
 		}
-		h.held, b.held = b.held, time.Time{}
+		h.last, h.held, b.held = b, b.held, time.Time{}
 		h.advance(b, d.Record.Window, d.Record.Index+1, now)
 		return d, nil
 	}
+	for _, b := range h.buckets {
+		b.refused = false
+	}
 	return nil, broker.ErrEmpty
+}
+
+// refuse is told that the last root was handed back: it is what its bucket is expected to give next.
+func (h *heads) refuse(r schema.Batch) {
+	h.advance(h.last, r.Window, r.Index, time.Now())
+	h.last.refused = true
 }
 
 // hold notes whether the bucket that gave nothing has roots that its credit holds back.
@@ -123,15 +136,18 @@ func (h *heads) bucket(name string) *head {
 	return nil
 }
 
-// advance expects the bucket's first batch at or after an index, no earlier than a window. Behind the last planned one
-// only roots that come back are left; they are tried after everything else.
+// advance expects the bucket's first batch at or after an index, no earlier than a window.
 func (h *heads) advance(b *head, window, index uint32, now time.Time) {
 	b.since = now
-	p, ok := h.run.Plan.Next(b.name, int(window), int(index))
+	b.next, b.work = h.after(b.name, window, index)
+}
+
+// after is the first planned batch of a bucket at or after an index, no earlier than a window. Behind the last planned one
+// only roots that come back are left; they are tried after everything else.
+func (s *session) after(bucket string, window, index uint32) (policy.Head, policy.Work) {
+	p, ok := s.run.Plan.Next(bucket, int(window), int(index))
 	if !ok {
-		b.next, b.work = policy.Head{Bucket: b.name, Window: math.MaxUint32, Index: math.MaxUint32}, policy.Work{}
-		return
+		return policy.Head{Bucket: bucket, Window: math.MaxUint32, Index: math.MaxUint32}, policy.Work{}
 	}
-	b.next = policy.Head{Bucket: b.name, Window: uint32(p.Window), Index: uint32(p.Index)}
-	b.work = h.run.Work(p)
+	return policy.Head{Bucket: bucket, Window: uint32(p.Window), Index: uint32(p.Index)}, s.run.Work(p)
 }
