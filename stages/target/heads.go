@@ -25,13 +25,24 @@ type heads struct {
 	held    time.Time     // since when credit held back what was pulled last; zero: it did not
 }
 
+// expected is a root that a bucket may give.
+type expected struct {
+	policy.Head
+	work   policy.Work
+	since  time.Time
+	from   time.Time // when to ask for it
+	misses int       // how often the bucket was asked and gave something else, or nothing
+}
+
+// gone is after how many misses a root that was handed back is taken to be with another target.
+const gone = 3
+
 type head struct {
-	name  string
-	pull  *broker.Puller[schema.Root]
-	next  policy.Head
-	work  policy.Work // of next
-	since time.Time
-	held  time.Time // since when the bucket has roots and no credit; zero: it has credit, or no root
+	name string
+	pull *broker.Puller[schema.Root]
+	next expected
+	back []expected // handed back by this target, and not seen to be gone
+	held time.Time  // since when the bucket has roots and no credit; zero: it has credit, or no root
 
 	refused bool // in this round it gave a root that may not be worked on yet
 }
@@ -68,9 +79,13 @@ func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bo
 		if b.next.Window < front || b.next.Bucket == "" {
 			h.advance(b, front, 0, now)
 		}
-		b.next.Age, b.next.Cost = now.Sub(b.since), h.seconds(b.name, b.work)
-		if may(b.next) || all && !b.refused {
-			h.tried = append(h.tried, b.next)
+		x := b.first(front)
+		if now.Before(x.from) {
+			continue
+		}
+		x.Age, x.Cost = now.Sub(x.since), h.seconds(b.name, x.work)
+		if may(x.Head) || all && !b.refused {
+			h.tried = append(h.tried, x.Head)
 		}
 	}
 	for len(h.tried) > 0 {
@@ -79,6 +94,7 @@ func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bo
 		h.tried = slices.Delete(h.tried, i, i+1)
 		d, err := b.pull.FetchNoWait(ctx)
 		if err == broker.ErrEmpty {
+			b.came(nothing, now)
 			if err := b.hold(ctx, now); err != nil {
 				return nil, err
 			}
@@ -88,6 +104,7 @@ func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bo
 			return nil, err
 		}
 		h.last, h.held, b.held = b, b.held, time.Time{}
+		b.came(d.Record.Index, now)
 		h.advance(b, d.Record.Window, d.Record.Index+1, now)
 		return d, nil
 	}
@@ -97,10 +114,39 @@ func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bo
 	return nil, broker.ErrEmpty
 }
 
-// refuse is told that the last root was handed back: it is what its bucket is expected to give next.
+// refuse is told that the last root was handed back: its bucket is expected to give it again.
 func (h *heads) refuse(r schema.Batch) {
-	h.advance(h.last, r.Window, r.Index, time.Now())
+	now := time.Now()
+	x := expected{since: now, from: now.Add(notYet)}
+	x.Head, x.work = h.after(h.last.name, r.Window, r.Index)
+	h.last.back = append(h.last.back, x)
 	h.last.refused = true
+}
+
+// first is what comes first in plan order of all that the bucket is expected to give from window front on.
+func (b *head) first(front uint32) expected {
+	b.back = slices.DeleteFunc(b.back, func(x expected) bool { return x.Window < front })
+	least := b.next
+	for _, x := range b.back {
+		if x.Index < least.Index {
+			least = x
+		}
+	}
+	return least
+}
+
+const nothing = math.MaxUint32 // the index of no root
+
+// came is told what the bucket gave when it was asked: a root, which is expected no longer, or nothing. The others that
+// were handed back are asked for a little later.
+func (b *head) came(index uint32, now time.Time) {
+	b.back = slices.DeleteFunc(b.back, func(x expected) bool { return x.Index == index })
+	for i := range b.back {
+		if x := &b.back[i]; !now.Before(x.from) {
+			x.misses, x.from = x.misses+1, now.Add(notYet)
+		}
+	}
+	b.back = slices.DeleteFunc(b.back, func(x expected) bool { return x.misses == gone })
 }
 
 // hold notes whether the bucket that gave nothing has roots that its credit holds back.
@@ -138,8 +184,8 @@ func (h *heads) bucket(name string) *head {
 
 // advance expects the bucket's first batch at or after an index, no earlier than a window.
 func (h *heads) advance(b *head, window, index uint32, now time.Time) {
-	b.since = now
-	b.next, b.work = h.after(b.name, window, index)
+	b.next = expected{since: now}
+	b.next.Head, b.next.work = h.after(b.name, window, index)
 }
 
 // after is the first planned batch of a bucket at or after an index, no earlier than a window. Behind the last planned one
