@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"penstock/stages/internal/geometry"
 	"penstock/stages/internal/rundir"
 	"penstock/stages/internal/runtime"
 )
@@ -31,22 +32,36 @@ type runReport struct {
 
 func newBenchE2E(s streams) *cobra.Command {
 	var f runtime.Flags
-	var steps int
+	var o benchOptions
 	cmd := &cobra.Command{
 		Use:   "e2e",
-		Short: "Measure a whole run: every stage as a process, real weights and data",
-		Args:  cobra.NoArgs,
+		Short: "Measure a whole run: every stage as a process",
+		Long: "e2e measures a run of all stages as processes: on the configured target and data, or, with --geometry, on a target of\n" +
+			"that size with random weights and on made-up documents, one optimizer step for the tokens of --batch documents. Weights\n" +
+			"and data are written to a temporary directory (TMPDIR) first, two bytes a parameter.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			sets, remove, err := o.made(f)
+			if err != nil {
+				return err
+			}
+			defer remove()
+			f.Sets = append(sets, f.Sets...)
 			device := f.Device
 			return eachDevice(s.out, device, func(device string) (any, error) {
 				f.Device = device
-				return benchRun(cmd.Context(), f, steps, s.err)
+				return benchRun(cmd.Context(), f, o, s.err)
 			})
 		},
 	}
 	f.Register(cmd.Flags())
-	cmd.Flags().IntVar(&steps, "steps", 40, "optimizer steps")
-	cmd.Flags().Bool("json", true, "the report is JSON in any case")
+	fs := cmd.Flags()
+	fs.IntVar(&o.steps, "steps", 40, "optimizer steps")
+	fs.IntVar(&o.warm, "warm-up", 0, "optimizer steps that are made first and not counted")
+	fs.StringVar(&o.geometry, "geometry", "", "`NAME`: one of "+strings.Join(geometry.Names(), ", "))
+	fs.StringVar(&o.lengths, "lengths", "fixed:3072", "of made-up documents: `fixed:N` or lognormal")
+	fs.IntVar(&o.batch, "batch", 4, "made-up documents of an optimizer step, on average")
+	fs.Bool("json", true, "the report is JSON in any case")
 	return cmd
 }
 
@@ -62,7 +77,7 @@ func newBenchBroker(s streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Device = "null"
 			f.Sets = append([]string{"window.batches=32", "batch.tokens=512", "train.anchors=1", "train.epochs=8"}, f.Sets...)
-			r, err := benchRun(cmd.Context(), f, steps, s.err)
+			r, err := benchRun(cmd.Context(), f, benchOptions{steps: steps}, s.err)
 			if err != nil {
 				return err
 			}
@@ -76,11 +91,11 @@ func newBenchBroker(s streams) *cobra.Command {
 }
 
 // benchRun trains for some steps in a directory of its own, which it removes, without evaluation and checkpoints.
-func benchRun(ctx context.Context, f runtime.Flags, steps int, progress io.Writer) (runReport, error) {
+func benchRun(ctx context.Context, f runtime.Flags, o benchOptions, progress io.Writer) (runReport, error) {
 	if f.Run != "" {
 		return runReport{}, fmt.Errorf("bench uses a run directory of its own: leave --run out")
 	}
-	f.Sets = append([]string{"eval.prompts=", "eval.every=0", "save.every=0", "train.max_steps=" + strconv.Itoa(steps)}, f.Sets...)
+	f.Sets = append([]string{"eval.prompts=", "eval.every=0", "save.every=0", "train.max_steps=" + strconv.Itoa(o.warm+o.steps)}, f.Sets...)
 	cfg, err := f.Load()
 	if err != nil {
 		return runReport{}, err
@@ -96,7 +111,7 @@ func benchRun(ctx context.Context, f runtime.Flags, steps int, progress io.Write
 	if err != nil {
 		return runReport{}, err
 	}
-	o, err := train(ctx, f, dir, newDisplay(progress))
+	out, err := train(ctx, f, dir, newDisplay(progress))
 	if err != nil {
 		return runReport{}, fmt.Errorf("%w (logs are kept in %s)", err, dir.Path())
 	}
@@ -106,12 +121,17 @@ func benchRun(ctx context.Context, f runtime.Flags, steps int, progress io.Write
 	}
 	r := runReport{
 		Device: cfg.Device, Steps: s.Steps, Batches: s.Ledger.Batches, Seconds: s.Seconds, Idle: s.Idle,
-		Handoff: map[string][2]float64{}, PeakBytes: o.peak,
+		Handoff: map[string][2]float64{}, PeakBytes: out.peak,
 	}
 	if s.Seconds > 0 {
 		r.BatchesS, r.TokensS, r.SlotsS = float64(r.Batches)/s.Seconds, float64(s.Tokens)/s.Seconds, float64(s.Slots)/s.Seconds
 	}
-	for _, st := range o.view.Stages {
+	if o.warm > 0 {
+		if err := r.since(dir, o.warm); err != nil {
+			return runReport{}, err
+		}
+	}
+	for _, st := range out.view.Stages {
 		if strings.HasPrefix(st.Instance, "pack") || strings.HasPrefix(st.Instance, "draft") {
 			r.Handoff[st.Instance] = [2]float64{1e3 * st.Handoff[0], 1e3 * st.Handoff[1]}
 		}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"penstock/stages/internal/bench"
+	"penstock/stages/internal/geometry"
+	"penstock/stages/internal/rundir"
+	"penstock/stages/internal/runtime"
+)
+
+// benchOptions say how much of a run is measured, and of what: the configured target and data, or made-up ones.
+type benchOptions struct {
+	steps, warm       int
+	geometry, lengths string // made up unless geometry is empty
+	batch             int    // documents of a step, on average
+}
+
+// made makes a target and data if a size is named. It returns the settings that name them, and what removes them.
+func (o benchOptions) made(f runtime.Flags) (sets []string, remove func(), err error) {
+	remove = func() {}
+	if o.geometry == "" {
+		return nil, remove, nil
+	}
+	b := bench.Options{Batch: o.batch}
+	if b.Model, err = geometry.Lookup(o.geometry); err != nil {
+		return nil, remove, err
+	}
+	if b.Lengths, err = bench.ParseLengths(o.lengths); err != nil {
+		return nil, remove, err
+	}
+	if o.batch < 1 || o.steps < 1 || o.warm < 0 {
+		return nil, remove, fmt.Errorf("bench: batch %d and steps %d must be positive, warm-up %d not negative", o.batch, o.steps, o.warm)
+	}
+	cfg, err := f.Load()
+	if err != nil {
+		return nil, remove, err
+	}
+	tmp, err := os.MkdirTemp("", "penstock-made-")
+	if err != nil {
+		return nil, remove, fmt.Errorf("make a target: %w", err)
+	}
+	remove = func() { os.RemoveAll(tmp) }
+	target, data := filepath.Join(tmp, "target"), filepath.Join(tmp, "data.jsonl")
+	if err := bench.MakeTarget(target, b.Model, cfg.Target.Dir); err != nil {
+		remove()
+		return nil, func() {}, err
+	}
+	mean, err := bench.MakeData(data, b, 2*o.batch*(o.warm+o.steps)) // batches need not be full
+	if err != nil {
+		remove()
+		return nil, func() {}, err
+	}
+	taps := strings.Trim(strings.ReplaceAll(fmt.Sprint(b.Model.Taps), " ", ","), "[]")
+	return []string{
+		"target.dir=" + target, "target.taps=" + taps, "target.features=", "data.files=" + data,
+		"data.max_length=" + strconv.Itoa(b.Lengths.Longest()), "data.held_out=0",
+		"batch.tokens=" + strconv.Itoa(max(mean*o.batch, b.Lengths.Longest())), "window.batches=1",
+		"draft.block_size=" + strconv.Itoa(b.Model.Block), "draft.layers=" + strconv.Itoa(b.Model.Layers), "draft.init=random",
+		"draft.mask_token_id=" + strconv.Itoa(b.Model.Target.VocabSize-1), "train.anchors=512", "train.loss=dflash",
+	}, remove, nil
+}
+
+// since makes r a report of the windows behind the first warm ones.
+func (r *runReport) since(dir *rundir.Dir, warm int) error {
+	b, err := os.ReadFile(dir.Metrics())
+	if err != nil {
+		return fmt.Errorf("read the metrics: %w", err)
+	}
+	var tokens, slots, began, ended float64
+	windows := 0
+	for line := range bytes.Lines(b) {
+		var m struct{ Tokens, Slots, Seconds float64 }
+		if err := json.Unmarshal(line, &m); err != nil {
+			return fmt.Errorf("read the metrics: %w", err)
+		}
+		if windows++; windows <= warm {
+			began = m.Seconds
+			continue
+		}
+		tokens, slots, ended = tokens+m.Tokens, slots+m.Slots, m.Seconds
+	}
+	if ended <= began {
+		return fmt.Errorf("there is nothing to measure behind %d of %d windows", warm, windows)
+	}
+	r.Steps, r.Seconds = uint32(windows-warm), ended-began
+	r.Batches = r.Batches * (windows - warm) / windows
+	r.BatchesS, r.TokensS, r.SlotsS = float64(r.Batches)/r.Seconds, tokens/r.Seconds, slots/r.Seconds
+	return nil
+}
