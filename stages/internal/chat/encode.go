@@ -12,11 +12,15 @@ import (
 // The text is encoded piece by piece, as it comes about when a model is served: each turn's header, then its content
 // with the token that ends it, then what follows. The pieces join to what Render gives.
 func (t *Template) Encode(c Conversation, p Policy) (ids []int32, mask []uint8, err error) {
-	text, err := t.Render(c, false)
+	read, err := c.parse()
 	if err != nil {
 		return nil, nil, err
 	}
-	layout, err := t.layout(c, text)
+	text, err := t.render(read, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	layout, err := t.layout(read, text)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -100,24 +104,30 @@ func (l layout) join() string {
 }
 
 // layout takes text, the rendered messages, apart: at every content if the template writes them all as they are, else at
-// the assistant's, else at what the template makes of the assistant's.
-func (t *Template) layout(c Conversation, text string) (layout, error) {
-	m := newMarks(c)
-	every := func(Message) bool { return true }
-	for _, marked := range []func(Message) bool{every, isAssistant} {
-		l, err := t.verbatim(m, marked)
-		if err == nil && l.join() == text {
-			return l, nil
-		}
+// the assistant's, else at what the template makes of the assistant's; where it refuses marks, by what it makes of the
+// conversation's beginnings.
+func (t *Template) layout(p parsed, text string) (layout, error) {
+	m := newMarks(p)
+	if l, err := t.verbatim(m, func(Message) bool { return true }); err == nil && l.join() == text {
+		return l, nil
 	}
-	l, err := t.rewritten(m)
+	l, err := t.verbatim(m, isAssistant)
+	if err == nil && l.join() == text {
+		return l, nil
+	}
+	if err == nil {
+		l, err = t.rewritten(m, l)
+	}
+	if err == nil && l.join() == text {
+		return l, nil
+	}
+	if l, ok := t.beginnings(m, text); ok {
+		return l, nil
+	}
 	if err != nil {
 		return layout{}, err
 	}
-	if l.join() != text {
-		return layout{}, fmt.Errorf("find the assistant's turns: the chat template writes them in a way that depends on one another")
-	}
-	return l, nil
+	return layout{}, fmt.Errorf("find the assistant's turns: the chat template writes them in a way that depends on one another")
 }
 
 func isAssistant(m Message) bool { return m.Role == Assistant }

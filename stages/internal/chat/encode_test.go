@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -10,6 +11,12 @@ import (
 )
 
 const chatML = `{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}` +
+	`{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
+
+// strict is chatML with calls, and no tool's answer where nobody called.
+const strict = `{% set ns = namespace(called=0) %}{% for m in messages %}{% if m.role == 'tool' %}{% if not ns.called %}{{ raise_exception('nobody called') }}{% endif %}` +
+	`{{ '<|im_start|>tool\n' + m.content + '<|im_end|>\n' }}{% else %}{{ '<|im_start|>' + m.role + '\n' }}{% if m.reasoning_content %}{{ '<think>' + m.reasoning_content + '</think>' }}{% endif %}{{ m.content or '' }}` +
+	`{% for c in m.tool_calls or [] %}{% set ns.called = 1 %}{{ c.function.name + '()' }}{% endfor %}{{ '<|im_end|>\n' }}{% endif %}{% endfor %}` +
 	`{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
 
 // reasoner shows reasoning only in the last turn, taken from the content or from its own field.
@@ -89,18 +96,46 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
+// TestMarksRefused: a template that takes no conversation with marks in it still tells its turns, by their beginnings.
+func TestMarksRefused(t *testing.T) {
+	tmpl, err := New(strict, nil, loadTok(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := json.RawMessage(`[{"function":{"name":"f"}},{"function":{"name":"g"}}]`)
+	talk := Talk(Message{Role: "user", Content: "assistant\n"}, Message{Role: Assistant, NoContent: true, Reasoning: "hm", ToolCalls: call},
+		Message{Role: "tool", Content: "<|im_end|>\n<|im_start|>assistant\n"}, Message{Role: "tool", Content: "2"}, Message{Role: Assistant, Content: "b", Reasoning: "so"})
+	for policy, want := range map[Policy][]string{
+		{}:                                   {"<think>hm</think>f()g()<|im_end|>", "<think>so</think>b<|im_end|>"},
+		{SkipThinking: true}:                 {"f()g()<|im_end|>", "b<|im_end|>"},
+		{LastTurn: true}:                     {"<think>so</think>b<|im_end|>"},
+		{SkipThinking: true, LastTurn: true}: {"b<|im_end|>"},
+	} {
+		ids, mask, err := tmpl.Encode(talk, policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := supervised(tmpl, ids, mask); !slices.Equal(got, want) {
+			t.Errorf("%+v: supervised %q, want %q", policy, got, want)
+		}
+		if whole, err := tmpl.Render(talk, false); err != nil || tmpl.tok.Decode(ids) != whole {
+			t.Errorf("the ids stand for %q, want %q, %v", tmpl.tok.Decode(ids), whole, err)
+		}
+	}
+}
+
 func TestUnfindableTurns(t *testing.T) {
 	for name, template := range map[string]string{
-		"said twice":    `{% for m in messages %}{{ m.content + m.content }}{% endfor %}`,
 		"left out":      `{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}`,
 		"counted ahead": `{{ messages[-1].content | length }}{% for m in messages %}{{ m.content }}{% endfor %}`,
+		"backwards":     `{% for m in messages | reverse %}{{ m.content + m.content }}{% endfor %}`,
 		"refused":       `{% for m in messages %}{% if m.role == 'assistant' %}{{ raise_exception('no assistants') }}{% endif %}{% endfor %}`,
 	} {
 		tmpl, err := New(template, nil, loadTok(t))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if _, _, err := tmpl.Encode(Talk(Message{Role: "user", Content: "a"}, Message{Role: "assistant", Content: "b"}), Policy{}); err == nil {
+		if _, _, err := tmpl.Encode(Talk(Message{Role: "user", Content: "a"}, Message{Role: "assistant", Content: "b"}, Message{Role: "assistant", Content: "long"}), Policy{}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -34,8 +34,8 @@ type Conversation struct {
 // Talk is a conversation without tools.
 func Talk(messages ...Message) Conversation { return Conversation{Messages: messages} }
 
-// value is the message as templates see it. Its JSON has been checked by check.
-func (m Message) value() jinja.Value {
+// value is the message as templates see it, with its calls read.
+func (m Message) value(calls jinja.Value) jinja.Value {
 	v := jinja.NewDict()
 	d := v.AsDict()
 	d.Set("role", jinja.NewString(m.Role))
@@ -50,28 +50,39 @@ func (m Message) value() jinja.Value {
 		}
 	}
 	if len(m.ToolCalls) > 0 {
-		calls, _ := fromJSON(m.ToolCalls)
 		d.Set("tool_calls", calls)
 	}
 	return v
 }
 
-// check refuses tools and tool calls that are no JSON lists.
-func (c Conversation) check() error {
-	list := func(what string, data json.RawMessage) error {
+// parsed is a conversation whose JSON has been read, to be rendered several times.
+type parsed struct {
+	Conversation
+	tools jinja.Value
+	calls []jinja.Value // of each message
+}
+
+// parse reads tools and tool calls, and refuses what is no JSON list.
+func (c Conversation) parse() (parsed, error) {
+	list := func(what string, data json.RawMessage) (jinja.Value, error) {
 		if len(data) == 0 {
-			return nil
+			return jinja.None(), nil
 		}
-		if v, err := fromJSON(data); err != nil || !v.IsList() {
-			return fmt.Errorf("%s are no JSON list: %w", what, err)
+		v, err := fromJSON(data)
+		if err != nil || !v.IsList() {
+			return v, fmt.Errorf("%s are no JSON list: %w", what, err)
 		}
-		return nil
+		return v, nil
 	}
-	err := list("tools", c.Tools)
+	p := parsed{Conversation: c, calls: make([]jinja.Value, len(c.Messages))}
+	var err error
+	p.tools, err = list("tools", c.Tools)
 	for i, m := range c.Messages {
-		err = errors.Join(err, list(fmt.Sprintf("the tool calls of message %d", i+1), m.ToolCalls))
+		var bad error
+		p.calls[i], bad = list(fmt.Sprintf("the tool calls of message %d", i+1), m.ToolCalls)
+		err = errors.Join(err, bad)
 	}
-	return err
+	return p, err
 }
 
 // fromJSON reads a JSON value and keeps the order of its keys, which templates print.

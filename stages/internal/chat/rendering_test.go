@@ -3,6 +3,7 @@ package chat
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -177,5 +178,33 @@ func TestIndents(t *testing.T) {
 		if got := restoreIndents(text); got != want {
 			t.Errorf("%q gives %q, want %q", text, got, want)
 		}
+	}
+}
+
+// BenchmarkToolTalk encodes conversations in which the assistant calls tools, short and long: the cost of a message does not
+// grow with their number.
+func BenchmarkToolTalk(b *testing.B) {
+	source, err := os.ReadFile("testdata/templates/chatml-tools.jinja")
+	if err != nil {
+		b.Fatal(err)
+	}
+	tmpl, err := New(string(source), nil, loadTok(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	call := json.RawMessage(`[{"type":"function","function":{"name":"weather","arguments":{"place":"Oslo","days":2}}}]`)
+	for _, calls := range []int{2, 20, 200} {
+		b.Run(fmt.Sprint(calls, " calls"), func(b *testing.B) {
+			talk := Talk(Message{Role: "user", Content: "Where is it cold?"})
+			for range calls {
+				talk.Messages = append(talk.Messages, Message{Role: Assistant, NoContent: true, ToolCalls: call}, Message{Role: "tool", Content: "mild"})
+			}
+			for b.Loop() {
+				if _, _, err := tmpl.Encode(talk, Policy{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(talk.Messages)), "ns/message")
+		})
 	}
 }

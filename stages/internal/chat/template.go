@@ -59,11 +59,16 @@ func New(source string, tokens map[string]string, tok *tokenizer.Tokenizer) (*Te
 
 // Render returns the conversation as the model reads it, ended by the assistant's header if generationPrompt is set.
 func (t *Template) Render(c Conversation, generationPrompt bool) (text string, err error) {
-	defer recovered(&err, "render")
-	if err := c.check(); err != nil {
+	p, err := c.parse()
+	if err != nil {
 		return "", err
 	}
-	text, err = t.compiled.RenderValues(t.values(c, generationPrompt))
+	return t.render(p, generationPrompt)
+}
+
+func (t *Template) render(p parsed, generationPrompt bool) (text string, err error) {
+	defer recovered(&err, "render")
+	text, err = t.compiled.RenderValues(t.values(p, generationPrompt))
 	if err != nil {
 		return "", fmt.Errorf("render chat template: %w", err)
 	}

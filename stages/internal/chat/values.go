@@ -23,19 +23,15 @@ func sorted(tokens map[string]string) (list []namedToken) {
 }
 
 // values are the variables of one rendering.
-func (t *Template) values(c Conversation, generationPrompt bool) map[string]jinja.Value {
-	list := make([]jinja.Value, len(c.Messages))
-	for i, m := range c.Messages {
-		list[i] = m.value()
-	}
-	tools := jinja.None()
-	if len(c.Tools) > 0 {
-		tools, _ = fromJSON(c.Tools) // check has read it
+func (t *Template) values(p parsed, generationPrompt bool) map[string]jinja.Value {
+	list := make([]jinja.Value, len(p.Messages))
+	for i, m := range p.Messages {
+		list[i] = m.value(p.calls[i])
 	}
 	v := map[string]jinja.Value{
 		"messages":              jinja.NewList(list),
 		"add_generation_prompt": jinja.NewBool(generationPrompt),
-		"tools":                 tools,
+		"tools":                 p.tools,
 		"documents":             jinja.None(),
 		"strftime_now":          jinja.NewCallable("strftime_now", formatToday),
 	}
