@@ -2,6 +2,7 @@ package stages_test
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,10 +37,34 @@ func TestStoredFeaturesTrainTheSame(t *testing.T) {
 	if !bytes.Equal(weights(t, offline), weights(t, online)) {
 		t.Error("stored features give other weights than the target itself")
 	}
+	other := config
+	other.Target.Dir = trainedOn(t, config.Target.Dir)
+	if err := stagestest.New(t, other).Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "made by another target") {
+		t.Errorf("features of another target: %v", err)
+	}
 	config.Target.Taps = []int{0, 2, 4}
 	if err := stagestest.New(t, config).Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "made with taps [1 2 4], the run has [0 2 4]") {
 		t.Errorf("features of other taps: %v", err)
 	}
+}
+
+// trainedOn copies a target's directory and changes one weight of it.
+func trainedOn(t *testing.T, dir string) string {
+	t.Helper()
+	out := t.TempDir()
+	if err := os.CopyFS(out, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(out, safetensors.SingleFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)-2] ^= 1
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // featuresOf prepares a run's data and keeps the target's features of it.
@@ -68,7 +93,11 @@ func featuresOf(t *testing.T, c schema.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := features.Options{Dir: filepath.Join(t.TempDir(), "features"), Taps: c.Target.Taps, Hidden: files.HiddenSize, DType: safetensors.F32}
+	mark, err := files.Fingerprint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := features.Options{Dir: filepath.Join(t.TempDir(), "features"), Target: mark, Taps: c.Target.Taps, Hidden: files.HiddenSize, DType: safetensors.F32}
 	if _, err := features.Write(t.Context(), dev, m, s, o); err != nil {
 		t.Fatal(err)
 	}

@@ -54,6 +54,42 @@ func TestOpenTarget(t *testing.T) {
 	}
 }
 
+// TestFingerprint: equal for equal targets, another for another configuration or one changed weight.
+func TestFingerprint(t *testing.T) {
+	mark := func(dir string) string {
+		t.Helper()
+		target, err := OpenTarget(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer target.Close()
+		f, err := target.Fingerprint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	dir, want := copyDemo(t, nil), mark(demoTarget)
+	if got := mark(dir); got != want {
+		t.Errorf("a copy has fingerprint %s, the target %s", got, want)
+	}
+	if got := mark(copyDemo(t, map[string]any{"rope_parameters": map[string]any{"rope_theta": 5e5}})); got == want {
+		t.Error("another base of the positions does not show")
+	}
+	path := filepath.Join(dir, safetensors.SingleFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)-2] ^= 1
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := mark(dir); got == want {
+		t.Error("a changed weight does not show")
+	}
+}
+
 func TestReadGoldenDrafter(t *testing.T) {
 	cfg, err := ReadDrafterConfig(filepath.Join(demoGolden, "drafter_config.json"))
 	if err != nil {

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"errors"
 	"fmt"
 
 	"penstock/kernels"
@@ -34,6 +35,13 @@ func open(dev kernels.Device, w *worker.Worker) (source, hf.Geometry, error) {
 		r, err := features.Open(cfg.Features)
 		if err != nil {
 			return nil, hf.Geometry{}, fmt.Errorf("target.features: %w", err)
+		}
+		mark, err := t.Fingerprint()
+		if err == nil {
+			err = r.CheckTarget(mark)
+		}
+		if err != nil {
+			return nil, hf.Geometry{}, errors.Join(fmt.Errorf("target.features %s: %w", cfg.Features, err), r.Close())
 		}
 		return &stored{dev, r}, t.Geometry, nil
 	}

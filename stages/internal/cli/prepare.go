@@ -128,8 +128,12 @@ func keepFeatures(ctx context.Context, cfg schema.Config, path string, dtype saf
 		if err := hf.CheckTaps(taps, t.Layers); err != nil {
 			return fmt.Errorf("target.taps: %w", err)
 		}
-		o := features.Options{Dir: strings.TrimSuffix(path, ".store") + ".features", Taps: taps, Hidden: t.HiddenSize, DType: dtype}
-		_, err := features.Write(ctx, dev, m, s, o)
+		mark, err := t.Fingerprint()
+		if err != nil {
+			return err
+		}
+		o := features.Options{Dir: strings.TrimSuffix(path, ".store") + ".features", Target: mark, Taps: taps, Hidden: t.HiddenSize, DType: dtype}
+		_, err = features.Write(ctx, dev, m, s, o)
 		return err
 	})
 }

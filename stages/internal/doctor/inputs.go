@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -121,7 +122,10 @@ func checkFeatures(c *Checks, cfg schema.Config, t *hf.Target) {
 	}
 	defer r.Close()
 	if t != nil {
-		err = r.Check(r.Data, cfg.Target.Taps, t.HiddenSize)
+		var mark string
+		if mark, err = t.Fingerprint(); err == nil {
+			err = errors.Join(r.Check(r.Data, cfg.Target.Taps, t.HiddenSize), r.CheckTarget(mark))
+		}
 	}
 	if err != nil {
 		c.bad("target.features", "%s: %v", cfg.Target.Features, err)

@@ -152,7 +152,7 @@ func TestResume(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	dev, m, hidden := target(t)
 	s := documents(t, 5, 6)
-	o := Options{Dir: t.TempDir(), Taps: taps, Hidden: hidden, DType: safetensors.F32}
+	o := Options{Dir: t.TempDir(), Target: "old", Taps: taps, Hidden: hidden, DType: safetensors.F32}
 	if _, err := Write(context.Background(), dev, m, s, o); err != nil {
 		t.Fatal(err)
 	}
@@ -165,6 +165,7 @@ func TestRefusals(t *testing.T) {
 		"the run has other":   r.Check("other", taps, hidden),
 		"taps [0 2], the run": r.Check(s.Info().Name(), []int{1, 2}, hidden),
 		"hidden size 40":      r.Check(s.Info().Name(), taps, 41),
+		"another target, old": r.CheckTarget("new"),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
@@ -182,6 +183,14 @@ func TestRefusals(t *testing.T) {
 	o.Taps = []int{0, 1}
 	if _, err := Write(context.Background(), dev, m, s, o); err == nil || !strings.Contains(err.Error(), "made with taps [0 2]") {
 		t.Errorf("a folder of other taps: %v", err)
+	}
+	o.Taps, o.Target = taps, "new"
+	if _, err := Write(context.Background(), dev, m, s, o); err == nil || !strings.Contains(err.Error(), "made by another target, old, the run has new") {
+		t.Errorf("a folder of another target: %v", err)
+	}
+	o.Target, o.DType = "old", safetensors.BF16
+	if _, err := Write(context.Background(), dev, m, s, o); err == nil || !strings.Contains(err.Error(), "kept as F32, not BF16") {
+		t.Errorf("a folder of another type: %v", err)
 	}
 	o.DType, o.Dir = safetensors.F16, t.TempDir()
 	if _, err := Write(context.Background(), dev, m, s, o); err == nil {

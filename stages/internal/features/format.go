@@ -21,13 +21,14 @@ import (
 const (
 	noteFile    = "features.json"
 	fileTokens  = 1 << 16 // of the documents of one file, about
-	noteVersion = 1
+	noteVersion = 2
 )
 
 // Note says what a folder holds.
 type Note struct {
 	Version   int               `json:"version"`
-	Data      string            `json:"data"` // name of the store
+	Data      string            `json:"data"`   // name of the store
+	Target    string            `json:"target"` // its fingerprint
 	Taps      []int             `json:"taps"`
 	Hidden    int               `json:"hidden_size"`
 	DType     safetensors.DType `json:"dtype"`
@@ -35,7 +36,15 @@ type Note struct {
 	Starts    []int             `json:"starts"` // first document of each file
 }
 
-// Check refuses features of other data, another target or other taps.
+// CheckTarget refuses features that a target of another fingerprint gave.
+func (n Note) CheckTarget(fingerprint string) error {
+	if n.Target != fingerprint {
+		return fmt.Errorf("the stored features were made by another target, %.12s, the run has %.12s: prepare them again", n.Target, fingerprint)
+	}
+	return nil
+}
+
+// Check refuses features of other data, other taps or another width.
 func (n Note) Check(data string, taps []int, hidden int) error {
 	var errs []error
 	if n.Version != noteVersion {

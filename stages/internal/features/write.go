@@ -17,6 +17,7 @@ import (
 // Options say what is written.
 type Options struct {
 	Dir    string
+	Target string // its fingerprint
 	Taps   []int
 	Hidden int
 	DType  safetensors.DType // BF16 or F32
@@ -27,7 +28,7 @@ type Options struct {
 // Write runs the target over a store's documents and keeps what its taps say. Files that are whole already are left as
 // they are, so that it goes on where it was interrupted.
 func Write(ctx context.Context, dev kernels.Device, m *model.Target, s *store.Store, o Options) (Note, error) {
-	n := Note{Version: noteVersion, Data: s.Info().Name(), Taps: o.Taps, Hidden: o.Hidden, DType: o.DType, Documents: s.Len()}
+	n := Note{Version: noteVersion, Data: s.Info().Name(), Target: o.Target, Taps: o.Taps, Hidden: o.Hidden, DType: o.DType, Documents: s.Len()}
 	if o.DType != safetensors.BF16 && o.DType != safetensors.F32 {
 		return n, fmt.Errorf("write features: they are kept as BF16 or F32, not %s", o.DType)
 	}
@@ -35,8 +36,12 @@ func Write(ctx context.Context, dev kernels.Device, m *model.Target, s *store.St
 		return n, fmt.Errorf("write features: %w", err)
 	}
 	if old, err := readNote(o.Dir); err == nil {
-		if err := old.Check(n.Data, n.Taps, n.Hidden); err != nil {
-			return n, fmt.Errorf("write features: %s: %w", o.Dir, err)
+		err := errors.Join(old.Check(n.Data, n.Taps, n.Hidden), old.CheckTarget(n.Target))
+		if old.DType != n.DType {
+			err = errors.Join(err, fmt.Errorf("kept as %s, not %s", old.DType, n.DType))
+		}
+		if err != nil {
+			return n, fmt.Errorf("write features: %s holds others: %w", o.Dir, err)
 		}
 		return old, nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +91,7 @@ func whole(path string, n Note, lo, hi int, s *store.Store) bool {
 	return true
 }
 
-func (n Note) madeOf() string { return fmt.Sprint(n.Data, n.Taps) }
+func (n Note) madeOf() string { return fmt.Sprint(n.Data, n.Target, n.Taps) }
 
 func writeFile(ctx context.Context, dev kernels.Device, m *model.Target, s *store.Store, n Note, out kernels.Tensor, path string, lo, hi int) error {
 	var specs []safetensors.Spec
