@@ -24,6 +24,7 @@ type jsonMessage struct {
 	Value     any             `json:"value"`
 	Reasoning any             `json:"reasoning_content"`
 	Thinking  any             `json:"reasoning"`
+	Thoughts  any             `json:"thinking"`
 	ToolCalls json.RawMessage `json:"tool_calls"`
 	CallID    any             `json:"tool_call_id"`
 	Name      any             `json:"name"`
@@ -70,7 +71,7 @@ func (m jsonMessage) message(n int) (out chat.Message, no *refusal) {
 	for _, f := range []struct {
 		from any
 		to   *string
-	}{{m.Thinking, &out.Reasoning}, {m.Reasoning, &out.Reasoning}, {m.CallID, &out.ToolCallID}, {m.Name, &out.Name}} {
+	}{{m.Thoughts, &out.Reasoning}, {m.Thinking, &out.Reasoning}, {m.Reasoning, &out.Reasoning}, {m.CallID, &out.ToolCallID}, {m.Name, &out.Name}} {
 		if text, ok := f.from.(string); ok && text != "" {
 			*f.to = text
 		}

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"reflect"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 )
@@ -50,15 +53,7 @@ func readParquet(ctx context.Context, file dataFile, f *os.File, emit func(chunk
 			return fmt.Errorf("row %d: %w", line, err)
 		}
 		for _, row := range buf[:n] {
-			data, err := json.Marshal(row)
-			if err != nil {
-				return fmt.Errorf("row %d: %w", line, err)
-			}
-			raw := rawRow{line: line, data: data}
-			if len(data) > maxRow {
-				raw.data, raw.long = nil, true
-			}
-			if err := c.add(raw); err != nil {
+			if err := c.add(parquetRow(line, row)); err != nil {
 				return err
 			}
 			line++
@@ -68,4 +63,25 @@ func readParquet(ctx context.Context, file dataFile, f *os.File, emit func(chunk
 			return c.flush()
 		}
 	}
+}
+
+// rowKeys are the columns that rows are read from.
+var rowKeys = func() map[string]bool {
+	keys, t := map[string]bool{}, reflect.TypeFor[jsonRow]()
+	for i := range t.NumField() {
+		keys[t.Field(i).Tag.Get("json")] = true
+	}
+	return keys
+}()
+
+// parquetRow writes one row as JSON, without the columns that say nothing here, whose values JSON may not have.
+func parquetRow(line int, row any) rawRow {
+	if columns, ok := row.(map[string]any); ok {
+		maps.DeleteFunc(columns, func(key string, _ any) bool { return !rowKeys[strings.ToLower(key)] })
+	}
+	data, err := json.Marshal(row)
+	if err != nil || len(data) > maxRow {
+		return rawRow{line: line, long: err == nil, bad: err}
+	}
+	return rawRow{line: line, data: data}
 }

@@ -54,7 +54,7 @@ type jsonRow struct {
 	Response    json.RawMessage `json:"response"`
 	Completion  json.RawMessage `json:"completion"`
 	Output      json.RawMessage `json:"output"`
-	System      json.RawMessage `json:"system"`
+	System      json.RawMessage `json:"system"` // of any form that does not begin with one
 
 	InputIDs json.RawMessage `json:"input_ids"` // tokenised already
 	LossMask json.RawMessage `json:"loss_mask"`
@@ -65,6 +65,9 @@ type jsonRow struct {
 func parseRow(row rawRow) (sample, *refusal) {
 	if row.long {
 		return sample{}, refuse(TooLong, "more than %d bytes", maxRow)
+	}
+	if row.bad != nil {
+		return sample{}, refuse(NotJSON, "%v", row.bad)
 	}
 	if !utf8.Valid(row.data) {
 		return sample{}, refuse(NotUTF8, "the row holds bytes that are no UTF-8 text")
@@ -89,6 +92,9 @@ func parseRow(row rawRow) (sample, *refusal) {
 	if s.talk.Messages, no = messages(list); no == nil && len(list) == 0 {
 		s.talk.Messages, no = r.turn()
 	}
+	if system := firstText(r.System); system != "" && no == nil && s.talk.Messages[0].Role != "system" {
+		s.talk.Messages = append([]chat.Message{{Role: "system", Content: system}}, s.talk.Messages...)
+	}
 	if no == nil {
 		s.talk.Tools, no = toolList(r.Tools)
 	}
@@ -104,11 +110,7 @@ func (r jsonRow) turn() ([]chat.Message, *refusal) {
 	if more := firstText(r.Input); more != "" {
 		prompt += "\n\n" + more
 	}
-	list := []chat.Message{{Role: "user", Content: prompt}, {Role: chat.Assistant, Content: response}}
-	if system := firstText(r.System); system != "" {
-		list = append([]chat.Message{{Role: "system", Content: system}}, list...)
-	}
-	return list, nil
+	return []chat.Message{{Role: "user", Content: prompt}, {Role: chat.Assistant, Content: response}}, nil
 }
 
 // firstText is the first of some JSON values that is text and not empty.

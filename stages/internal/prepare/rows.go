@@ -24,7 +24,8 @@ const (
 type rawRow struct {
 	line int // from 1
 	data []byte
-	long bool // over maxRow; data is empty
+	long bool  // over maxRow; data is empty
+	bad  error // why the row could not be read; data is empty
 }
 
 // chunk is a few rows of one file, in order. The rows of a file fall into the same chunks each time.

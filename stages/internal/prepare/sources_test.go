@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -58,6 +59,20 @@ func TestForms(t *testing.T) {
 	} {
 		if got := parsed(t, text); !reflect.DeepEqual(got, want) || got.hash() != want.hash() {
 			t.Errorf("%s gives %+v, want %+v", text, got, want)
+		}
+	}
+	for _, text := range []string{
+		`{"system":"s","conversations":[{"from":"human","value":"a?"},{"from":"gpt","value":"b."}]}`,
+		`{"system":"s","prompt":"a?","response":"b."}`,
+		`{"system":"other","messages":[{"role":"system","content":"s"},{"role":"user","content":"a?"},{"role":"assistant","content":"b."}]}`,
+	} {
+		if m := parsed(t, text).talk.Messages; len(m) != 3 || m[0].Role != "system" || m[0].Content != "s" {
+			t.Errorf("%s gives %+v", text, m)
+		}
+	}
+	for _, key := range []string{"reasoning_content", "reasoning", "thinking"} {
+		if m := parsed(t, `{"messages":[{"role":"assistant","content":"b.","`+key+`":"hm"}]}`).talk.Messages; m[0].Reasoning != "hm" {
+			t.Errorf("%s gives %+v", key, m)
 		}
 	}
 	more := parsed(t, `{"instruction":"a?","input":"x","output":"b.","system":"s"}`)
@@ -175,6 +190,30 @@ func TestContainers(t *testing.T) {
 		if _, err := Prepare(context.Background(), options(t, path)); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestOddColumns: a Parquet column that is not read may hold what JSON has no word for; where one that is read does, the
+// row is rejected and the rest goes on.
+func TestOddColumns(t *testing.T) {
+	type line struct {
+		Prompt   string   `parquet:"prompt"`
+		Response string   `parquet:"response"`
+		Tools    *float64 `parquet:"tools,optional"`
+		Score    float32  `parquet:"score"`
+		Picture  []byte   `parquet:"picture"`
+	}
+	nan := math.NaN()
+	path := filepath.Join(t.TempDir(), "a.parquet")
+	if err := parquet.WriteFile(path, []line{{"a?", "b c d", nil, float32(nan), []byte{0xff}}, {"e?", "f g h", &nan, 1, nil}, {"i?", "j k l", nil, float32(math.Inf(1)), nil}}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Prepare(context.Background(), options(t, path))
+	if err != nil || r.Documents != 2 || r.Rejects[NotJSON] != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if b, err := os.ReadFile(r.RejectFile); err != nil || !bytes.Contains(b, []byte(`"line":2,`)) || !bytes.Contains(b, []byte("NaN")) {
+		t.Errorf("rejects %s, %v", b, err)
 	}
 }
 
