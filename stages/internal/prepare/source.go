@@ -68,9 +68,9 @@ func openSource(ctx context.Context, o Options) (*source, error) {
 	all.Write(s.info.Tokenizer[:])
 	all.Write(s.info.Template[:])
 	for _, path := range files {
-		sum, err := sumFile(ctx, path)
+		sum, err := sumOf(ctx, path)
 		if err != nil {
-			return nil, fmt.Errorf("read data file %q: %w", path, err)
+			return nil, err
 		}
 		s.files = append(s.files, dataFile{path, sum})
 		all.Write(sum[:])

@@ -60,7 +60,7 @@ type header struct {
 }
 
 // openProgress goes on with the file of an earlier run, or begins one.
-func openProgress(o Options) (*progress, error) {
+func openProgress(o Options, identity string) (*progress, error) {
 	p := &progress{out: o.Out, path: o.Out + ".progress"}
 	if _, err := os.Stat(o.Out); err == nil {
 		return nil, fmt.Errorf("regenerate: %s is there already: remove it, or name another output", o.Out)
@@ -70,7 +70,7 @@ func openProgress(o Options) (*progress, error) {
 		return nil, fmt.Errorf("regenerate: %w", err)
 	}
 	p.file = f
-	if err := p.recover(o.identity()); err != nil {
+	if err := p.recover(identity); err != nil {
 		return nil, errors.Join(fmt.Errorf("regenerate: %s: %w", p.path, err), f.Close())
 	}
 	p.Resumed = p.done

@@ -72,9 +72,13 @@ func (o Options) check() error {
 	return errors.Join(errs...)
 }
 
-// identity changes with anything that changes the output.
-func (o Options) identity() string {
-	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q %q %d %g", o.Model, o.Files, o.MaxTokens, o.Temperature)))
+// identity changes with anything that changes the output, the content of the data files included.
+func (o Options) identity(ctx context.Context) (string, error) {
+	sum, err := prepare.Sum(ctx, o.Files)
+	if err != nil {
+		return "", fmt.Errorf("regenerate: %w", err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q %s %d %g", o.Model, sum, o.MaxTokens, o.Temperature))), nil
 }
 
 // Run rewrites the answers. A server that stays away, or that refuses every request alike, stops it with an error; run
@@ -91,7 +95,11 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		c.wait = time.Second
 	}
 	defer c.http.CloseIdleConnections()
-	p, err := openProgress(o)
+	identity, err := o.identity(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	p, err := openProgress(o, identity)
 	if err != nil {
 		return Report{}, err
 	}
@@ -110,9 +118,6 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		p.add)
 	if err != nil {
 		return Report{}, fmt.Errorf("regenerate: %w (%d rows are done and kept; run again to go on)", err, p.done)
-	}
-	if seen < resumed {
-		return Report{}, fmt.Errorf("regenerate: the data has %d rows, fewer than the %d that %s holds: remove that file to start again", seen, resumed, p.path)
 	}
 	r, err := p.finish()
 	r.Seconds = time.Since(start).Seconds()

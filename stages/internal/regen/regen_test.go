@@ -171,6 +171,19 @@ func TestResume(t *testing.T) {
 	if _, err := Run(context.Background(), other); err == nil || !strings.Contains(err.Error(), "another model") {
 		t.Errorf("another model: %v", err)
 	}
+	data, err := os.ReadFile(o.Files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(o.Files[0], []byte(strings.Replace(string(data), "q19", "q20", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(context.Background(), o); err == nil || !strings.Contains(err.Error(), "other data") {
+		t.Errorf("data that changed: %v", err)
+	}
+	if err := os.WriteFile(o.Files[0], data, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	mu.Lock()
 	limit = 1000
 	mu.Unlock()
