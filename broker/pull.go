@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	parkFor  = 10 * time.Second // how long a request waits on the server before it is renewed
-	parkLate = 2 * time.Second  // how much later its end may be announced
+	parkFor  = 10 * time.Second     // how long a request waits on the server before it is renewed
+	parkLate = 2 * time.Second      // how much later its end may be announced
 	glance   = 3 * time.Millisecond // how long the server looks for a message for whoever does not wait
 )
 

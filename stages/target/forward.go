@@ -31,7 +31,7 @@ func (s *session) pullAndForward(ctx context.Context) error {
 	defer heads.close(context.WithoutCancel(ctx))
 	s.w.Status.Running()
 	var noSlot time.Time // since when the next root waits for a slot
-	for idle := minIdle; ; {
+	for {
 		gen, next := s.w.Ledger.Front()
 		if gen == s.gen && int(next) >= s.run.Plan.Windows() {
 			return nil
@@ -45,18 +45,13 @@ func (s *session) pullAndForward(ctx context.Context) error {
 			continue
 		}
 		changed := s.w.Ledger.Changed()
-		all := idle > maxIdle
-		d, err := heads.pull(ctx, next, s.mayTake(), all)
+		d, err := heads.pull(ctx, next, s.mayTake())
 		if errors.Is(err, broker.ErrEmpty) {
 			s.w.Book.Enter(heads.cause())
 			noSlot = time.Time{}
-			if all {
-				idle = minIdle
-			}
-			if err := worker.WaitEither(ctx, changed, idle); err != nil {
+			if err := worker.WaitEither(ctx, changed, heads.pause()); err != nil {
 				return err
 			}
-			idle *= 2
 			continue
 		}
 		if err != nil {
@@ -71,7 +66,8 @@ func (s *session) pullAndForward(ctx context.Context) error {
 			heads.refuse(d.Record.Batch)
 			continue
 		}
-		idle, noSlot = minIdle, time.Time{}
+		heads.settled()
+		noSlot = time.Time{}
 	}
 }
 

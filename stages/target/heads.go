@@ -22,6 +22,7 @@ type heads struct {
 	buckets []*head
 	last    *head         // that gave a root
 	tried   []policy.Head // scratch: the heads that are left to try
+	idle    time.Duration // how long to wait once no bucket gives anything
 	held    time.Time     // since when credit held back what was pulled last; zero: it did not
 }
 
@@ -37,9 +38,16 @@ type expected struct {
 // gone is after how many misses a root that was handed back is taken to be with another target.
 const gone = 3
 
+// puller is a [broker.Puller] of roots.
+type puller interface {
+	FetchNoWait(context.Context) (*broker.Delivery[schema.Root], error)
+	Spent(context.Context) (bool, error)
+	Close(context.Context) error
+}
+
 type head struct {
 	name string
-	pull *broker.Puller[schema.Root]
+	pull puller
 	next expected
 	back []expected // handed back by this target, and not seen to be gone
 	held time.Time  // since when the bucket has roots and no credit; zero: it has credit, or no root
@@ -48,7 +56,8 @@ type head struct {
 }
 
 func (s *session) openHeads(ctx context.Context) (*heads, error) {
-	h := &heads{after: s.after, seconds: s.costs.Seconds, order: policy.Order{Deterministic: s.w.Config.Deterministic, MaxAge: headAge}}
+	order := policy.Order{Deterministic: s.w.Config.Deterministic, MaxAge: headAge}
+	h := &heads{after: s.after, seconds: s.costs.Seconds, order: order, idle: minIdle}
 	for _, b := range s.run.Plan.Buckets() {
 		p, err := s.w.Conn.Roots(ctx, s.gen, b.Name)
 		if err != nil {
@@ -70,9 +79,9 @@ func (h *heads) close(ctx context.Context) {
 
 // pull tries the buckets in the order that the rules give and returns the first root there is, or ErrEmpty. front is
 // the first window that has not committed. A bucket whose expected root may is false for is left out: what it gives would
-// be refused, unless the expectation is ahead of a root that came back. So with all set the others are asked too, each
-// until it has given a root that was refused; ErrEmpty ends that round.
-func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bool, all bool) (*broker.Delivery[schema.Root], error) {
+// be refused, unless the expectation is ahead of a root that came back. So after the longest wait the others are asked
+// too, each until it has given a root that was refused; ErrEmpty ends that round.
+func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bool) (*broker.Delivery[schema.Root], error) {
 	now := time.Now()
 	h.tried = h.tried[:0]
 	for _, b := range h.buckets {
@@ -84,7 +93,7 @@ func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bo
 			continue
 		}
 		x.Age, x.Cost = now.Sub(x.since), h.seconds(b.name, x.work)
-		if may(x.Head) || all && !b.refused {
+		if may(x.Head) || h.all() && !b.refused {
 			h.tried = append(h.tried, x.Head)
 		}
 	}
@@ -113,6 +122,22 @@ func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bo
 	}
 	return nil, broker.ErrEmpty
 }
+
+// all reports whether the buckets are asked whatever they are expected to give.
+func (h *heads) all() bool { return h.idle > maxIdle }
+
+// pause is how long to wait after ErrEmpty: longer each time, and from the shortest on after all were asked.
+func (h *heads) pause() time.Duration {
+	if h.all() {
+		h.idle = minIdle
+	}
+	d := h.idle
+	h.idle *= 2
+	return d
+}
+
+// settled is told that the last root was not handed back.
+func (h *heads) settled() { h.idle = minIdle }
 
 // refuse is told that the last root was handed back: its bucket is expected to give it again.
 func (h *heads) refuse(r schema.Batch) {

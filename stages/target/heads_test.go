@@ -47,13 +47,14 @@ func TestRootThatCameBack(t *testing.T) {
 	defer h.close(ctx)
 	oldest := func(x policy.Head) bool { return x.Window == front }
 
-	if _, err := h.pull(ctx, front, oldest, false); !errors.Is(err, broker.ErrEmpty) {
+	if _, err := h.pull(ctx, front, oldest); !errors.Is(err, broker.ErrEmpty) {
 		t.Fatalf("expectations alone: got %v, want ErrEmpty", err)
 	}
 	var got []string
 	round := func() {
 		for {
-			d, err := h.pull(ctx, front, oldest, true)
+			h.idle = 2 * maxIdle // all are asked
+			d, err := h.pull(ctx, front, oldest)
 			if errors.Is(err, broker.ErrEmpty) {
 				return
 			}
@@ -80,12 +81,13 @@ func TestRootThatCameBack(t *testing.T) {
 
 	// A root that this target hands back itself is expected again, whatever the bucket gave since, so that it comes
 	// without a round.
+	h.settled()
 	h.refuse(schema.Batch{Window: front, Index: 0})
 	h.advance(h.last, front+1, 2, time.Now())
 	var d *broker.Delivery[schema.Root]
 	brokertest.Until(t, "the root that was handed back", func() bool {
 		var err error
-		d, err = h.pull(ctx, front, oldest, false)
+		d, err = h.pull(ctx, front, oldest)
 		return err == nil
 	})
 	if d.Record.Bucket != "b64" {
