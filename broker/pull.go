@@ -86,25 +86,27 @@ func (p *pull) request(park time.Duration, noWait bool) error {
 	return err
 }
 
-// take returns one message if there is one now, else ErrEmpty. A consumer whose limit is reached does not answer a
-// request that does not wait: it keeps it until the limit gives, when nobody may want the message any more. Nor can a
-// request be withdrawn: what the server has chosen for it may not be on its way yet, and would be lost with the inbox
-// until AckWait ends. So such a consumer is asked to wait for a moment, after which the server ends the request itself.
+// take returns one message if there is one now, else ErrEmpty. What came after an earlier call had ended comes first, or
+// it would be held for nothing. A consumer whose limit is reached does not answer a request that does not wait: it keeps
+// it until the limit gives, when nobody may want the message any more. Nor can a request be withdrawn: what the server
+// has chosen for it may not be on its way yet, and would be lost with the inbox until AckWait ends. So such a consumer is
+// asked to wait for a moment, after which the server ends the request itself.
 func (p *pull) take(ctx context.Context) (*nats.Msg, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.left == 0 || p.session.Err() != nil {
-		park := time.Duration(0)
-		if p.limited {
-			park = glance
-		}
-		if err := p.request(park, !p.limited); err != nil {
-			return nil, p.wrap(err)
-		}
-	}
 	late := time.NewTimer(tryTimeout)
 	defer late.Stop()
-	for {
+	for asked := p.left > 0 && p.session.Err() == nil; ; {
+		if !asked && len(p.msgs) == 0 {
+			park := time.Duration(0)
+			if p.limited {
+				park = glance
+			}
+			if err := p.request(park, !p.limited); err != nil {
+				return nil, p.wrap(err)
+			}
+			asked = true
+		}
 		select {
 		case m := <-p.msgs:
 			if isDelivery(m) {
@@ -114,7 +116,7 @@ func (p *pull) take(ctx context.Context) (*nats.Msg, error) {
 			if err := p.status(ctx, m); err != nil {
 				return nil, err
 			}
-			if p.left == 0 {
+			if asked && p.left == 0 {
 				return nil, ErrEmpty
 			}
 		case <-p.session.Done():

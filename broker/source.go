@@ -69,12 +69,14 @@ func (c *Conn) open(ctx context.Context, stream, consumer string, batch int) (*p
 	return p, nil
 }
 
-// FetchNoWait returns one record, or [ErrEmpty] when none is stored or the bucket's credit is used up, or
-// [ErrGone]. To say that there is none takes some milliseconds. Any other error is about the connection: the caller may try
-// again.
+// FetchNoWait returns one record, or [ErrEmpty] when none is stored, the bucket's credit is used up or no server answers
+// now, or [ErrGone]. To say that there is none takes some milliseconds, and with a silent server some seconds.
 func (p *Puller[T]) FetchNoWait(ctx context.Context) (*Delivery[T], error) {
 	for {
 		m, err := p.p.take(ctx)
+		if ctx.Err() == nil && isTransient(err) {
+			return nil, ErrEmpty
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -94,6 +94,25 @@ func (p *Process) Restart() {
 	p.URL = strings.TrimSpace(line)
 }
 
+// Freeze stops the server without ending it, until Thaw.
+func (p *Process) Freeze() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	if _, err := syscall.Wait4(p.cmd.Process.Pid, nil, syscall.WUNTRACED, nil); err != nil {
+		p.t.Fatalf("wait until %s is frozen: %v", p.kind, err)
+	}
+}
+
+// Thaw lets a frozen server go on.
+func (p *Process) Thaw() { p.signal(syscall.SIGCONT) }
+
+func (p *Process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatalf("%v to %s: %v", s, p.kind, err)
+	}
+}
+
 // Kill ends the server by SIGKILL.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // it may have ended by itself
