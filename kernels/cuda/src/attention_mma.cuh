@@ -163,3 +163,58 @@ __device__ inline Keys<KEYS> block_keys(Range *ranges, Seen seen_by, const List 
                      own_range(l.group.query(last), size, h.window).hi, h.kv * D};
     return ks;
 }
+
+// Stat is what the backward pass keeps of a row: p = exp2(score·log2 e - lse) and ds = p·(dp - delta).
+struct __align__(8) Stat {
+    float lse, delta;
+};
+
+// row_range finds the rows of a list, [lo, hi), that may see context keys [at, to); a block of threads works on it, with two
+// numbers of shared memory. Blocks are sorted by anchor, but their starts may be in any order.
+__device__ inline Range row_range(int *ends, const int2 *blocks, int count, int at, int to, int rows_a_block, Heads h, int size) {
+    int low = 0x7fffffff, high = 0;
+    for (int n = threadIdx.x; n < count; n += blockDim.x) {
+        Sight s = sight(blocks[n], 0, size, h);
+        if (s.lo < to && s.anchor > at && s.lo < s.anchor) low = min(low, n), high = n + 1;
+    }
+    if (threadIdx.x == 0) ends[0] = 0x7fffffff, ends[1] = 0;
+    __syncthreads();
+    atomicMin(ends, low), atomicMax(ends + 1, high);
+    __syncthreads();
+    Range r = {ends[0] * rows_a_block, ends[1] * rows_a_block};
+    if (ends[0] >= ends[1]) r.lo = r.hi = 0;
+    return r;
+}
+
+// weigh turns the scores of keys g, g + 8 of `key` and 8·N rows into weights p.
+template <int N>
+__device__ inline void weigh(float (&s)[N][4], const Stat *stats, const Range *ranges, bool all, int key, float to_log2) {
+    int g = lane_id() >> 2, t = lane_id() & 3;
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        float4 two = *(const float4 *)(stats + 8 * n + 2 * t); // of rows 2t and 2t + 1
+#pragma unroll
+        for (int c = 0; c < 4; c++) s[n][c] = exp2_fast(s[n][c] * to_log2 - (c % 2 ? two.z : two.x));
+    }
+    if (all) return;
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        int4 two = *(const int4 *)(ranges + 8 * n + 2 * t);
+#pragma unroll
+        for (int c = 0; c < 4; c++) {
+            int j = key + g + c / 2 * 8;
+            if (j < (c % 2 ? two.z : two.x) || j >= (c % 2 ? two.w : two.y)) s[n][c] = 0;
+        }
+    }
+}
+
+// steer turns dp into ds where p are the weights.
+template <int N> __device__ inline void steer(float (&dp)[N][4], const float (&p)[N][4], const Stat *stats) {
+    int t = lane_id() & 3;
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        float4 two = *(const float4 *)(stats + 8 * n + 2 * t);
+#pragma unroll
+        for (int c = 0; c < 4; c++) dp[n][c] = p[n][c] * (dp[n][c] - (c % 2 ? two.w : two.y));
+    }
+}

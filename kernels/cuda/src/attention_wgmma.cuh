@@ -80,6 +80,12 @@ struct Stream {
         if (slot < 0) return of_context + (i64)(from + i) * step;
         return slot < own_to - own_from ? of_own + (i64)(own_from + slot) * step : 0;
     }
+
+    // copy starts the copy of tile i of KEYS rows of two tensors' sequence.
+    template <int D, int KEYS> __device__ void copy(u32 tile, const u16 *of_context, const u16 *of_own, int i) const {
+        if ((i + 1) * KEYS <= to - from) copy_panels<D, KEYS>(tile, of_context + (i64)(from + i * KEYS) * step, step);
+        else copy_panels<D, KEYS>(tile, of_own, [&](int r) { return row(of_context, of_own, i * KEYS + r); });
+    }
 };
 
 // Sees is what a row sees of a stream: two ranges of the sequence.
@@ -117,4 +123,62 @@ __device__ inline Stream block_stream(const int2 *blocks, const List &l, int fir
     Stream s = {context, own, u.lo, u.hi, from * size, own_range(last, size, h.window).hi, h.kv * D};
     return s;
 }
+
+// BlockTile is a tile of rows of a list over all blocks.
+struct BlockTile {
+    List l;
+    int first, size;
+    Stream s;
+    const int2 *blocks;
+    Heads h;
+
+    __device__ void sees(int slot, Range &context, Range &own) const {
+        context = context_range(blocks, slot, size, h);
+        own = own_range(slot, size, h.window);
+    }
+};
+
+template <int D> struct BlockWork {
+    const u16 *kc, *vc, *kb, *vb;
+    const int2 *blocks;
+    int slots, size, items;
+    Heads h;
+
+    // Tiles of later rows, which see most of a document's context, come first.
+    __device__ BlockTile tile(int i) const {
+        const int rows = 128;
+        int group = h.q / h.kv, first = (items - 1 - i) / h.kv * rows;
+        List l = {0, slots * group, i % h.kv, h.q, Group(group)};
+        BlockTile t = {l, first, size, block_stream<D>(blocks, l, first, rows, kc, vc, kb, vb, size, h), blocks, h};
+        return t;
+    }
+};
+
+// View is what the rows g and g + 8 of a warp see of a tile's stream, and the context that every row of the warp sees.
+struct View {
+    Sees row[2];
+    Range all;
+
+    template <class Tile> __device__ View(const Tile &w, int first) {
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            Range context = {0, 0}, own = {0, 0};
+            if (first + 8 * i < w.l.n) w.sees(w.l.group.query(first + 8 * i), context, own);
+            row[i] = Sees::of(context, own, w.s);
+        }
+        all.lo = warp_max(max(row[0].context.lo, row[1].context.lo));
+        all.hi = warp_min(min(row[0].context.hi, row[1].context.hi));
+    }
+
+    // hide sets c of the keys at, at + 1, … that a row does not see to `to`.
+    template <int N> __device__ void hide(float (&c)[N][4], int at, float to) const {
+        if (at >= all.lo && at + 8 * N <= all.hi) return;
+        at += (lane_id() & 3) * 2;
+#pragma unroll
+        for (int n = 0; n < N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (!row[i / 2].key(at + 8 * n + i % 2)) c[n][i] = to;
+    }
+};
 #endif

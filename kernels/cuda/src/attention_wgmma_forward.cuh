@@ -31,17 +31,7 @@ template <int D> struct ForwardWGMMA {
 
     template <class Work>
     __device__ static void produce(u32 base, const u16 *q, const Work &work, int items, Ring<stages> ring, Ring<1> query) {
-        // What was begun is published one item later, when its copies have arrived.
-        u32 begun = 0;
-        auto finish = [&](u32 bar) {
-            copies_commit();
-            if (begun) {
-                copies_wait<1>();
-                publish();
-                barrier_arrive(begun);
-            }
-            begun = bar;
-        };
+        Publisher publisher;
         for (int it = 0; item(it) < items; it++) {
             auto w = work.tile(item(it));
             const List &l = w.l;
@@ -49,16 +39,14 @@ template <int D> struct ForwardWGMMA {
             int first = w.first, n = (s.count() + keys - 1) / keys;
             auto push = [&](int i, const u16 *context, const u16 *own) {
                 ring.wait_empty();
-                u32 to = base + ring_at + ring.slot * tile;
-                if ((i + 1) * keys <= s.to - s.from) copy_panels<D, keys>(to, context + (i64)(s.from + i * keys) * s.step, s.step);
-                else copy_panels<D, keys>(to, q, [&](int r) { return s.row(context, own, i * keys + r); });
-                finish(ring.full());
+                s.copy<D, keys>(base + ring_at + ring.slot * tile, context, own, i);
+                publisher.next(ring.full());
                 ring.next();
             };
             push(0, s.context.k, s.own.k);
             query.wait_empty();
             copy_panels<D, rows>(base, q, [&](int r) { return first + r < l.n ? q + l.at(first + r) * D : (const u16 *)0; });
-            finish(query.full());
+            publisher.next(query.full());
             query.next();
             for (int i = 1; i < n; i++) {
                 push(i, s.context.k, s.own.k);
@@ -66,9 +54,7 @@ template <int D> struct ForwardWGMMA {
             }
             push(n - 1, s.context.v, s.own.v);
         }
-        copies_wait<0>();
-        publish();
-        if (begun) barrier_arrive(begun);
+        publisher.end();
     }
 
     template <class Work>
@@ -80,18 +66,7 @@ template <int D> struct ForwardWGMMA {
             auto w = work.tile(item(it));
             const List &l = w.l;
             int row = w.first + warp * 16 + g, n = (w.s.count() + keys - 1) / keys;
-            Sees sees[2];
-            Range all; // context that every row of the warp sees
-            {
-                Range none = {0, 0}, c[2] = {none, none}, o[2] = {none, none};
-#pragma unroll
-                for (int i = 0; i < 2; i++) {
-                    if (row + 8 * i < l.n) w.sees(l.group.query(row + 8 * i), c[i], o[i]);
-                    sees[i] = Sees::of(c[i], o[i], w.s);
-                }
-                all.lo = warp_max(max(sees[0].context.lo, sees[1].context.lo));
-                all.hi = warp_min(min(sees[0].context.hi, sees[1].context.hi));
-            }
+            View view(w, row);
             float o[D / 8][4], s[keys / 8][4], top[2] = {-INF, -INF}, sum[2] = {0, 0}, keep[2];
             u32 weights[keys / 16][4];
 
@@ -104,7 +79,7 @@ template <int D> struct ForwardWGMMA {
             hold(s);
             barrier_arrive(ring.empty());
             ring.next();
-            softmax(s, sees, all, 0, g, t, top, sum, keep, to_log2);
+            softmax(s, view, 0, top, sum, keep, to_log2);
             to_weights(weights, s);
 #pragma unroll 1
             for (int i = 1; i < n; i++) {
@@ -120,7 +95,7 @@ template <int D> struct ForwardWGMMA {
                 wgmma_wait<1>();
                 hold(s);
                 barrier_arrive(keys_done);
-                bool grows = softmax(s, sees, all, i * keys, g, t, top, sum, keep, to_log2);
+                bool grows = softmax(s, view, i * keys, top, sum, keep, to_log2);
                 wgmma_wait<0>();
                 hold(o);
                 barrier_arrive(ring.empty());
@@ -169,15 +144,9 @@ template <int D> struct ForwardWGMMA {
 
     // softmax turns the scores of keys at, at + 1, … into weights relative to top. It returns whether top moves; what came
     // before is then to be multiplied by keep.
-    __device__ static bool softmax(float (&s)[keys / 8][4], const Sees (&sees)[2], Range all, int at, int g, int t, float (&top)[2],
-                                   float (&sum)[2], float (&keep)[2], float to_log2) {
-        if (at < all.lo || at + keys > all.hi) {
-#pragma unroll
-            for (int n = 0; n < keys / 8; n++)
-#pragma unroll
-                for (int c = 0; c < 4; c++)
-                    if (!sees[c / 2].key(at + 8 * n + 2 * t + c % 2)) s[n][c] = -INF;
-        }
+    __device__ static bool softmax(float (&s)[keys / 8][4], const View &view, int at, float (&top)[2], float (&sum)[2], float (&keep)[2],
+                                   float to_log2) {
+        view.hide(s, at, -INF);
         float high[2];
         bool grows = false;
 #pragma unroll

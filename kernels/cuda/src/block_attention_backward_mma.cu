@@ -1,10 +1,5 @@
 #include "attention_mma.cuh"
 
-// Stat is what the backward pass keeps of a row: p = exp2(score·log2 e - lse) and ds = p·(dp - delta).
-struct __align__(8) Stat {
-    float lse, delta;
-};
-
 // stats[head][r] for every row r of every key head, with delta = do·o, and seen[slot] = what a slot sees of the context.
 // A warp takes a (slot, query head) pair.
 KERNEL block_attention_mma_stats(Stat *stats, Range *seen, const u16 *dout, const u16 *o, const float *lse, const int2 *blocks,
@@ -145,14 +140,14 @@ template <int D> struct QueryGradient {
 };
 
 template <int D>
-__device__ void block_dq(u16 *dq, const u16 *dout, const Stat *stats, const Range *seen, const u16 *q, const u16 *kc, const u16 *vc,
-                         const u16 *kb, const u16 *vb, int slots, int size, Heads h) {
+__device__ void block_dq(u16 *dq, const u16 *dout, const Stat *stats, const u16 *q, const u16 *kc, const u16 *vc, const u16 *kb,
+                         const u16 *vb, const int2 *blocks, int slots, int size, Heads h) {
     typedef QueryGradient<D> G;
     extern __shared__ __align__(1024) char shared[];
     int tile = gridDim.x / h.kv - 1 - blockIdx.x / h.kv, head = blockIdx.x % h.kv, group = h.q / h.kv;
     List l = {0, slots * group, head, h.q, Group(group)};
     int first = tile * G::rows;
-    auto seen_by = [&](int slot) { return seen[slot]; };
+    auto seen_by = [&](int slot) { return context_range(blocks, slot, size, h); };
     Keys<G::keys> ks = block_keys<D, G::keys, G::rows>((Range *)(shared + G::ranges_at), seen_by, l, first, kc, vc, kb, vb, size, h);
     G::run(shared, dq, dout, stats + (i64)head * l.n, q, l, first, ks, h.scale);
 }
@@ -173,7 +168,7 @@ template <int D> struct KeyGradient {
                                const u16 *q, const Stat *stats, const Range *seen, const List &l, int begin, int end, int size, Heads h) {
         typedef Mat<D> M;
         u32 tile = shared_address(shared), ring = tile + ring_at;
-        int warp = warp_id() * 16, tiles = end > begin ? (end - begin + rows - 1) / rows : 0, g = lane_id() >> 2, t = lane_id() & 3;
+        int warp = warp_id() * 16, tiles = end > begin ? (end - begin + rows - 1) / rows : 0;
         List part = l;
         part.n = end;
         auto fetch = [&](int i) {
@@ -220,27 +215,8 @@ template <int D> struct KeyGradient {
             float s[rows / 8][4], dp[rows / 8][4];
             products(s, lane_k, M::lane_b(queries));
             products(dp, lane_v, M::lane_b(douts));
-#pragma unroll
-            for (int n = 0; n < rows / 8; n++) {
-                float4 two = *(const float4 *)(stat + 8 * n + 2 * t); // of columns 2t and 2t + 1
-#pragma unroll
-                for (int c = 0; c < 4; c++) {
-                    float lse = c % 2 ? two.z : two.x, delta = c % 2 ? two.w : two.y;
-                    s[n][c] = exp2_fast(s[n][c] * to_log2 - lse);
-                    dp[n][c] = s[n][c] * (dp[n][c] - delta);
-                }
-            }
-            if (!all) {
-#pragma unroll
-                for (int n = 0; n < rows / 8; n++) {
-                    int4 two = *(const int4 *)(ranges + 8 * n + 2 * t);
-#pragma unroll
-                    for (int c = 0; c < 4; c++) {
-                        int lo = c % 2 ? two.z : two.x, hi = c % 2 ? two.w : two.y, j = key + g + c / 2 * 8;
-                        if (j < lo || j >= hi) s[n][c] = dp[n][c] = 0;
-                    }
-                }
-            }
+weigh(s, stat, ranges, all, key, to_log2);
+            steer(dp, s, stat);
             accumulate(sum_v, s, M::lane_a(douts));
             accumulate(sum_k, dp, M::lane_a(queries));
         }
@@ -304,31 +280,19 @@ __device__ void block_dkv(u16 *dkc, u16 *dvc, u16 *dkb, u16 *dvb, const u16 *dou
     bool of_context = tile < context_tiles;
     int at = (of_context ? tile : tile - context_tiles) * G::keys, to = min(at + G::keys, of_context ? context : slots);
     List l = {0, slots * group, head, h.q, Group(group)};
-    int from_block = at / size, to_block = (to - 1) / size + 1; // the blocks whose rows may see the keys
-    if (of_context) {
-        int *ends = (int *)(shared + G::ends_at), low = 0x7fffffff, high = 0;
-        for (int n = threadIdx.x; n < slots / size; n += G::threads) {
-            Sight s = sight(blocks[n], 0, size, h);
-            if (s.lo < to && s.anchor > at && s.lo < s.anchor) low = min(low, n), high = n + 1;
-        }
-        if (threadIdx.x == 0) ends[0] = 0x7fffffff, ends[1] = 0;
-        __syncthreads();
-        atomicMin(ends, low), atomicMax(ends + 1, high);
-        __syncthreads();
-        from_block = ends[0], to_block = ends[1];
-    }
-    int begin = from_block < to_block ? from_block * size * group : 0, end = from_block < to_block ? to_block * size * group : 0;
+    Range seeing = {at / size * size * group, ((to - 1) / size + 1) * size * group}; // the rows that may see the keys
+    if (of_context) seeing = row_range((int *)(shared + G::ends_at), blocks, slots / size, at, to, size * group, h, size);
     i64 column = (i64)head * D;
     G::run(shared, (of_context ? dkc : dkb) + column, (of_context ? dvc : dvb) + column, (of_context ? kc : kb) + column,
-           (of_context ? vc : vb) + column, at, to, h.kv * D, dout, q, stats + (i64)head * l.n, of_context ? seen : 0, l, begin, end, size, h);
+           (of_context ? vc : vb) + column, at, to, h.kv * D, dout, q, stats + (i64)head * l.n, of_context ? seen : 0, l, seeing.lo, seeing.hi, size, h);
 }
 
 #define BACKWARD(D)                                                                                                           \
     KERNEL __launch_bounds__(QueryGradient<D>::threads, 2) block_attention_mma_dq_##D(                                       \
-        u16 *dq, const u16 *dout, const Stat *stats, const Range *seen, const u16 *q, const u16 *kc, const u16 *vc,           \
-        const u16 *kb, const u16 *vb, int slots, int size, int qh, int kvh, int window, float scale) {                        \
+        u16 *dq, const u16 *dout, const Stat *stats, const u16 *q, const u16 *kc, const u16 *vc, const u16 *kb,               \
+        const u16 *vb, const int2 *blocks, int slots, int size, int qh, int kvh, int window, float scale) {                   \
         Heads h = {qh, kvh, D, window, scale};                                                                                \
-        block_dq<D>(dq, dout, stats, seen, q, kc, vc, kb, vb, slots, size, h);                                                \
+        block_dq<D>(dq, dout, stats, q, kc, vc, kb, vb, blocks, slots, size, h);                                              \
     }                                                                                                                         \
     KERNEL __launch_bounds__(KeyGradient<D>::threads, 2) block_attention_mma_dkv_##D(                                        \
         u16 *dkc, u16 *dvc, u16 *dkb, u16 *dvb, const u16 *dout, const Stat *stats, const Range *seen, const u16 *q,          \

@@ -42,8 +42,8 @@ template <int D> struct CausalWork {
 // o = softmax(scale·q·kᵀ)·v over `items` = units · key heads, the units with most keys first.
 #define CAUSAL(D)                                                                                                          \
     KERNEL __launch_bounds__(ForwardWGMMA<D>::threads, 1)                                                                  \
-        causal_attention_wgmma_##D(u16 *o, const u16 *q, const u16 *k, const u16 *v, const Unit *units, int items, int qh, \
-                                   int kvh, int window, float scale) {                                                     \
+        causal_attention_wgmma_##D(u16 *o, const u16 *q, const u16 *k, const u16 *v, const Unit *units, int qh, int kvh,  \
+                                   int window, float scale, int items) {                                                   \
         extern __shared__ __align__(1024) char shared[];                                                                   \
         Heads h = {qh, kvh, D, window, scale};                                                                             \
         CausalWork<D> work = {k, v, units, h};                                                                             \

@@ -131,4 +131,26 @@ template <int STAGES> struct Ring {
     __device__ void wait_full() const { barrier_wait(full(), phase); }
     __device__ void wait_empty() const { barrier_wait(empty(), phase ^ 1); } // the first pass finds all slots empty
 };
+
+// Publisher lets a producing thread begin the copies of one item before it waits for those of the item before.
+struct Publisher {
+    u32 begun;
+
+    __device__ Publisher() : begun(0) {}
+    // next takes the copies since the last call as an item; its barrier is arrived at when they are visible.
+    __device__ void next(u32 bar) {
+        copies_commit();
+        if (begun) {
+            copies_wait<1>();
+            publish();
+            barrier_arrive(begun);
+        }
+        begun = bar;
+    }
+    __device__ void end() {
+        copies_wait<0>();
+        publish();
+        if (begun) barrier_arrive(begun);
+    }
+};
 #endif
