@@ -141,14 +141,14 @@ __device__ inline Range own_range(int i, int size, int window) {
 }
 
 // block_keys fills the ranges of the rows first.. of a list over all blocks, those in the context and then those in the
-// slots, and returns the keys to stream; THREADS = ROWS. seen_by(slot) is what a slot sees of the context. Two numbers a
-// warp follow the ranges. It ends with the ranges visible to the whole block.
-template <int D, int KEYS, int ROWS, class Seen>
-__device__ inline Keys<KEYS> block_keys(Range *ranges, Seen seen_by, const List &l, int first, const u16 *kc, const u16 *vc, const u16 *kb,
-                                        const u16 *vb, int size, Heads h) {
+// slots, and returns the keys to stream; a thread takes a row. Two numbers a warp follow the ranges. It ends with the
+// ranges visible to the whole block of threads.
+template <int D, int KEYS, int ROWS>
+__device__ inline Keys<KEYS> block_keys(Range *ranges, const int2 *blocks, const List &l, int first, const u16 *kc, const u16 *vc,
+                                        const u16 *kb, const u16 *vb, int size, Heads h) {
     Range none = {0, 0};
     int r = first + threadIdx.x, slot = l.group.query(r), last = min(first + ROWS, l.n) - 1, *ends = (int *)(ranges + 2 * ROWS);
-    Range mine = r < l.n ? seen_by(slot) : none;
+    Range mine = r < l.n ? context_range(blocks, slot, size, h) : none;
     ranges[threadIdx.x] = mine;
     ranges[ROWS + threadIdx.x] = r < l.n ? own_range(slot, size, h.window) : none;
     Spread s = Spread::of(mine, true);

@@ -147,8 +147,7 @@ __device__ void block_dq(u16 *dq, const u16 *dout, const Stat *stats, const u16 
     int tile = gridDim.x / h.kv - 1 - blockIdx.x / h.kv, head = blockIdx.x % h.kv, group = h.q / h.kv;
     List l = {0, slots * group, head, h.q, Group(group)};
     int first = tile * G::rows;
-    auto seen_by = [&](int slot) { return context_range(blocks, slot, size, h); };
-    Keys<G::keys> ks = block_keys<D, G::keys, G::rows>((Range *)(shared + G::ranges_at), seen_by, l, first, kc, vc, kb, vb, size, h);
+    Keys<G::keys> ks = block_keys<D, G::keys, G::rows>((Range *)(shared + G::ranges_at), blocks, l, first, kc, vc, kb, vb, size, h);
     G::run(shared, dq, dout, stats + (i64)head * l.n, q, l, first, ks, h.scale);
 }
 

@@ -10,8 +10,7 @@ __device__ void block_forward(u16 *o, float *lse, const u16 *q, const u16 *kc, c
     int tile = gridDim.x / h.kv - 1 - blockIdx.x / h.kv, head = blockIdx.x % h.kv, group = h.q / h.kv;
     List l = {0, slots * group, head, h.q, Group(group)};
     int first = tile * F::rows;
-    auto seen = [&](int slot) { return context_range(blocks, slot, size, h); };
-    Keys<F::keys> ks = block_keys<D, F::keys, F::rows>((Range *)(shared + F::ranges_at), seen, l, first, kc, vc, kb, vb, size, h);
+    Keys<F::keys> ks = block_keys<D, F::keys, F::rows>((Range *)(shared + F::ranges_at), blocks, l, first, kc, vc, kb, vb, size, h);
     F::run(shared, o, lse, q, l, first, ks, h.scale);
 }
 
