@@ -170,7 +170,7 @@ template <int D> struct KeyGradientWGMMA {
     __device__ static void consume(char *shared, u16 *dk, u16 *dv, const Keys &ks, int n, float scale, Ring<stages> ring, Ring<1> resident) {
         u32 base = shared_address(shared);
         int warp = warp_id() - 4, key = ks.at + warp * 16;
-        u32 keys_at = base + warp / 4 * 64 * 128, before = 0;
+        u32 keys_at = base + warp / 4 * 64 * 128;
         float sum_k[D / 8][4], sum_v[D / 8][4], s[rows / 8][4], dp[rows / 8][4], to_log2 = scale * LOG2E;
         u32 p[rows / 16][4], ds[rows / 16][4];
         resident.wait_full();
@@ -184,33 +184,29 @@ template <int D> struct KeyGradientWGMMA {
             wgmma_fence();
             products(s, keys_at, q);
             wgmma_commit();
-            Spread low = Spread::of(ranges[lane_id()], true), high = Spread::of(ranges[32 + lane_id()], true);
-            wgmma_wait<0>();
-            hold(s);
-            if (before) barrier_arrive(before); // the sums over the tile before are done, too
-            before = ring.empty();
-            wgmma_fence();
-            products(dp, keys_at + key_tile, dout); // not sooner: registers
+            products(dp, keys_at + key_tile, dout);
             wgmma_commit();
+            Spread low = Spread::of(ranges[lane_id()], true), high = Spread::of(ranges[32 + lane_id()], true);
+            wgmma_wait<1>();
+            hold(s);
             weigh(s, stats, ranges, low.covers(key, 16) && high.covers(key, 16), key, to_log2);
 #pragma unroll
             for (int j = 0; j < rows / 16; j++) to_a(p[j], s[2 * j], s[2 * j + 1]);
-            wgmma_fence();
-#pragma unroll
-            for (int j = 0; j < rows / 16; j++) wgmma<1>(sum_v, p[j], panel_columns(dout + j * 16 * 128, rows * 128), i > 0 || j > 0);
-            wgmma_commit();
-            wgmma_wait<1>();
+            wgmma_wait<0>();
             hold(dp);
             steer(dp, s, stats);
 #pragma unroll
             for (int j = 0; j < rows / 16; j++) to_a(ds[j], dp[2 * j], dp[2 * j + 1]);
             wgmma_fence();
 #pragma unroll
+            for (int j = 0; j < rows / 16; j++) wgmma<1>(sum_v, p[j], panel_columns(dout + j * 16 * 128, rows * 128), i > 0 || j > 0);
+#pragma unroll
             for (int j = 0; j < rows / 16; j++) wgmma<1>(sum_k, ds[j], panel_columns(q + j * 16 * 128, rows * 128), i > 0 || j > 0);
             wgmma_commit();
+            wgmma_wait<0>(); // the next scores would not have the registers beside p and ds
+            barrier_arrive(ring.empty());
             ring.next();
         }
-        wgmma_wait<0>();
         hold(sum_k);
         hold(sum_v);
         key += lane_id() >> 2;
