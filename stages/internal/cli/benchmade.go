@@ -62,7 +62,7 @@ func (o benchOptions) made(f runtime.Flags) (sets []string, remove func(), err e
 		"target.dir=" + target, "target.taps=" + taps, "target.features=", "data.files=" + data,
 		"data.max_length=" + strconv.Itoa(b.Lengths.Longest()), "data.held_out=0",
 		"batch.tokens=" + strconv.Itoa(max(mean*o.batch, b.Lengths.Longest())), "window.batches=1",
-		"draft.block_size=" + strconv.Itoa(b.Model.Block), "draft.layers=" + strconv.Itoa(b.Model.Layers), "draft.init=random",
+		"draft.block_size=" + strconv.Itoa(b.Model.Block), "draft.layers=" + strconv.Itoa(b.Model.Layers), "draft.init=target",
 		"draft.mask_token_id=" + strconv.Itoa(b.Model.Target.VocabSize-1), "train.anchors=512", "train.loss=dflash",
 	}, remove, nil
 }
