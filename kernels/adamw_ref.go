@@ -2,8 +2,11 @@ package kernels
 
 import "math"
 
-// CheckAdamW panics unless w, m, v and g have one shape.
-func CheckAdamW(w, m, v, g Tensor) {
+// CheckAdamW panics unless w, m, v, g, and half if it is not nil, have one shape.
+func CheckAdamW(w, half, m, v, g Tensor) {
+	if !half.IsNil() {
+		Want("AdamW", "half", half, w.Rows, w.Cols)
+	}
 	Want("AdamW", "m", m, w.Rows, w.Cols)
 	Want("AdamW", "v", v, w.Rows, w.Cols)
 	Want("AdamW", "g", g, w.Rows, w.Cols)
@@ -19,8 +22,9 @@ func (a Adam) Factors() (keep, step, root float32) {
 
 // AdamW: g' = GradScale·g; m = β₁m + (1-β₁)g'; v = β₂v + (1-β₂)g'²;
 // w = w·(1 - LR·Decay) - LR/(1-β₁ᵗ) · m / (√v/√(1-β₂ᵗ) + Eps).
-func (*Ref) AdamW(w, m, v, g Tensor, a Adam) {
-	CheckAdamW(w, m, v, g)
+// half = w.
+func (*Ref) AdamW(w, half, m, v, g Tensor, a Adam) {
+	CheckAdamW(w, half, m, v, g)
 	keep, step, root := a.Factors()
 	for i, gi := range g.F32 {
 		gi *= a.GradScale
@@ -29,4 +33,5 @@ func (*Ref) AdamW(w, m, v, g Tensor, a Adam) {
 		den := float32(math.Sqrt(float64(v.F32[i])))*root + a.Eps
 		w.F32[i] = w.F32[i]*keep - step*(m.F32[i]/den)
 	}
+	copy(half.F32, w.F32)
 }

@@ -1,6 +1,9 @@
 package kernels
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+)
 
 const (
 	sumKey   = 0x9E3779B97F4A7C15 // 2⁶⁴/φ: spreads the element's number
@@ -19,6 +22,17 @@ func CheckSumFrom(x []float32, first int) uint64 {
 	for _, v := range x {
 		key += sumKey
 		t := (uint64(math.Float32bits(v)) ^ key) * sumPrime
+		sum += t ^ t>>32
+	}
+	return sum
+}
+
+// CheckSumBF16 is CheckSum over elements of bfloat16, which stand in raw as two bytes each, little-endian; b_i has 16 bits.
+func CheckSumBF16(raw []byte) uint64 {
+	var sum, key uint64
+	for i := 0; i < len(raw); i += 2 {
+		key += sumKey
+		t := (uint64(binary.LittleEndian.Uint16(raw[i:])) ^ key) * sumPrime
 		sum += t ^ t>>32
 	}
 	return sum

@@ -8,43 +8,53 @@
 // are set, those with "+=" are added to. Passing a nil tensor leaves an optional operand out.
 package kernels
 
-// Op is a line of the table: an op's name, its operands, and the largest max|a-b| / max|b| by which a float32 device may
-// differ from Ref on any of its outputs. 0 means bit by bit.
+// Op is a line of the table: an op's name, its operands, those of them that are of the device's half type ("all": any type,
+// and one for all; the others are Float32), and the largest max|a-b| / max|b| by which a device may differ from Ref on an
+// output of Float32, and on one that is Rounded to BFloat16 from the same inputs. 0 means bit by bit.
 type Op struct {
 	Name      string
 	Operands  string
+	Half      string
 	Tolerance float64
+	Rounded   float64
 }
+
+// One rounding to bfloat16 changes a value by up to 2⁻⁹ of itself. Attention rounds its probabilities too, and its gradients
+// are differences of rounded values.
+const (
+	once  = 1.0 / 256
+	twice = 1.0 / 64
+)
 
 // OpList is every op of Device, in the order of the interface.
 var OpList = []Op{
-	{"Zero", "t [R, C] =", 0},
-	{"Copy", "dst [R, C] =, src [R, C]", 0},
-	{"CopyCols", "dst [R, C] columns at.. =, src [R, c]", 0},
-	{"Add", "dst [R, C] +=, src [R, C]", 0},
-	{"Scale", "t [R, C], s", 0},
-	{"ScaleRows", "t [R, C], s [R, 1]", 0},
-	{"Gather", "out [n, C] =, table [R, C], rows n", 0},
-	{"Scatter", "out [R, C] rows =, x [n, C], rows n", 0},
+	{"Zero", "t [R, C] =", "all", 0, 0},
+	{"Copy", "dst [R, C] =, src [R, C]", "either", 0, 0},
+	{"CopyCols", "dst [R, C] columns at.. =, src [R, c]", "all", 0, 0},
+	{"Add", "dst [R, C] +=, src [R, C]", "all", 0, once},
+	{"Scale", "t [R, C], s", "all", 0, once},
+	{"ScaleRows", "t [R, C], s [R, 1]", "t", 0, once},
+	{"Gather", "out [n, C] =, table [R, C], rows n", "all", 0, 0},
+	{"Scatter", "out [R, C] rows =, x [n, C], rows n", "all", 0, 0},
 
-	{"Gemm", "c [M, N] = or +=, op(a) [M, K], op(b) [K, N]", 1e-5},
-	{"SwiGLU", "out [T, I] =, gate, up [T, I]", 1e-6},
-	{"SwiGLUBackward", "dgate, dup [T, I] =, dout, gate, up [T, I]", 1e-6},
-	{"AddBias", "x [T, C] +=, b [1, C]", 0},
+	{"Gemm", "c [M, N] = or +=, op(a) [M, K], op(b) [K, N]", "a, b, and c where wanted", 1e-5, once},
+	{"SwiGLU", "out [T, I] =, gate, up [T, I]", "all", 1e-6, once},
+	{"SwiGLUBackward", "dgate, dup [T, I] =, dout, gate, up [T, I]", "all", 1e-6, once},
+	{"AddBias", "x [T, C] +=, b [1, C]", "x", 0, once},
 
-	{"RMSNorm", "out [T, C] =, x [T, C], w [1, C], rstd [T, 1] =", 2e-6},
-	{"RMSNormBackward", "dx [T, C] = or +=, dw [1, C] +=, dout, x [T, C], w [1, C], rstd [T, 1]", 1e-5},
-	{"HeadNormRope", "out [T, heads·dim] =, x, w [1, dim], rstd [T, heads] =, pos T", 2e-6},
-	{"HeadNormRopeBackward", "dx [T, heads·dim] =, dw [1, dim] +=, dout, x, w, rstd [T, heads], pos T", 1e-5},
+	{"RMSNorm", "out [T, C] =, x [T, C], w [1, C], rstd [T, 1] =", "out, x", 2e-6, once},
+	{"RMSNormBackward", "dx [T, C] = or +=, dw [1, C] +=, dout, x [T, C], w [1, C], rstd [T, 1]", "dx, dout, x", 1e-5, once},
+	{"HeadNormRope", "out [T, heads·dim] =, x, w [1, dim], rstd [T, heads] =, pos T", "out, x", 2e-6, once},
+	{"HeadNormRopeBackward", "dx [T, heads·dim] =, dw [1, dim] +=, dout, x, w, rstd [T, heads], pos T", "dx, dout, x", 1e-5, once},
 
-	{"CausalAttention", "o [Tq, Q·dim] =, q, k, v [Tk, KV·dim]", 1e-5},
-	{"BlockAttention", "o [N·B, Q·dim] =, lse [N·B, Q] =, q, kc, vc [S, KV·dim], kb, vb [N·B, KV·dim]", 1e-5},
-	{"BlockAttentionBackward", "dq, dkc, dvc, dkb, dvb =, do, o, lse, q, kc, vc, kb, vb", 2e-5},
+	{"CausalAttention", "o [Tq, Q·dim] =, q, k, v [Tk, KV·dim]", "all", 1e-5, twice},
+	{"BlockAttention", "o [N·B, Q·dim] =, lse [N·B, Q] =, q, kc, vc [S, KV·dim], kb, vb [N·B, KV·dim]", "all but lse", 1e-5, twice},
+	{"BlockAttentionBackward", "dq, dkc, dvc, dkb, dvb =, do, o, lse, q, kc, vc, kb, vb", "all but lse", 2e-5, twice},
 
-	{"HeadLoss", "ce, hit [R, 1] =, dh [R, H] =, h [R, H], head [V, H], weight [R, 1], labels R", 1e-5},
-	{"Argmax", "h [R, H], head [V, H]", 0},
+	{"HeadLoss", "ce, hit [R, 1] =, dh [R, H] =, h [R, H], head [V, H], weight [R, 1], labels R", "dh, h, head", 1e-5, twice},
+	{"Argmax", "h [R, H], head [V, H]", "all", 0, 0},
 
-	{"SumSquares", "t [R, C]", 1e-6},
-	{"AdamW", "w, m, v [R, C] updated, g [R, C]", 1e-6},
-	{"CheckFeatures", "x [T, C]", 0},
+	{"SumSquares", "t [R, C]", "", 1e-6, 0},
+	{"AdamW", "w, m, v [R, C] updated, half [R, C] =, g [R, C]", "half", 1e-6, once},
+	{"CheckFeatures", "x [T, C]", "x", 0, 0},
 }

@@ -38,6 +38,6 @@ func (*Null) BlockAttentionBackward(_, _, _, _, _, _, _, _, _, _, _, _, _ Tensor
 func (*Null) HeadLoss(_, _, _, _, _, _ Tensor, _ Index) {}
 func (*Null) Argmax(h, _ Tensor) []int32                { return make([]int32, h.Rows) }
 
-func (*Null) SumSquares(Tensor) float64         { return 0 }
-func (*Null) AdamW(_, _, _, _ Tensor, _ Adam)   {}
-func (*Null) CheckFeatures(Tensor) FeatureCheck { return FeatureCheck{Finite: true} }
+func (*Null) SumSquares(Tensor) float64          { return 0 }
+func (*Null) AdamW(_, _, _, _, _ Tensor, _ Adam) {}
+func (*Null) CheckFeatures(Tensor) FeatureCheck  { return FeatureCheck{Finite: true} }

@@ -21,7 +21,7 @@ func TestOpListIsComplete(t *testing.T) {
 	}
 	for _, op := range kernels.OpList {
 		got = append(got, op.Name)
-		if op.Operands == "" || op.Tolerance < 0 {
+		if op.Operands == "" || op.Tolerance < 0 || op.Rounded < 0 {
 			t.Errorf("%s: operands %q, tolerance %v", op.Name, op.Operands, op.Tolerance)
 		}
 	}

@@ -39,7 +39,7 @@ type Device interface {
 type Mover interface {
 	// Zero: t = 0.
 	Zero(t Tensor)
-	// Copy: dst = src; equal shapes.
+	// Copy: dst = src; equal shapes. It converts where the types differ.
 	Copy(dst, src Tensor)
 	// CopyCols: dst[:, at:at+src.Cols] = src.
 	CopyCols(dst Tensor, at int, src Tensor)
@@ -109,8 +109,8 @@ type Loss interface {
 type Optimizer interface {
 	// SumSquares returns Σ t². It waits for the result. The order of summation does not depend on the number of threads.
 	SumSquares(t Tensor) float64
-	// AdamW updates w, m and v in place from g.
-	AdamW(w, m, v, g Tensor, a Adam)
-	// CheckFeatures tests x and sums it (CheckSum states the sum). It waits for the result.
+	// AdamW updates w, m and v in place from g; half, unless it is nil, receives w.
+	AdamW(w, half, m, v, g Tensor, a Adam)
+	// CheckFeatures tests x and sums it (CheckSum and CheckSumBF16 state the sum). It waits for the result.
 	CheckFeatures(x Tensor) FeatureCheck
 }

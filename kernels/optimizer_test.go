@@ -15,7 +15,7 @@ func TestAdamW(t *testing.T) {
 	for step := 1; step <= 4; step++ {
 		g := in(3, 5, uint64(step+1))
 		a.Step = step
-		ref.AdamW(w, m, v, g, a)
+		ref.AdamW(w, kernels.Tensor{}, m, v, g, a)
 		for i, gi := range wide(g) {
 			gi *= 0.5
 			m64[i] = 0.9*m64[i] + 0.1*gi

@@ -58,7 +58,7 @@ func callAll(d kernels.Device) *ops {
 	o.attention()
 	o.loss()
 
-	d.AdamW(o.out("AdamW", "w", rows, cols), o.out("AdamW", "m", rows, cols), squared(o.out("AdamW", "v", rows, cols)), o.in(rows, cols),
+	d.AdamW(o.out("AdamW", "w", rows, cols), o.out("AdamW", "half", rows, cols), o.out("AdamW", "m", rows, cols), squared(o.out("AdamW", "v", rows, cols)), o.in(rows, cols),
 		kernels.Adam{LR: 1e-3, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Decay: 0.1, Step: 3, GradScale: 0.5})
 	o.value("SumSquares", "sum", float32(d.SumSquares(o.in(rows, cols))))
 	f := d.CheckFeatures(o.in(rows, cols))

@@ -15,12 +15,12 @@ type tile struct {
 	dim                    int
 	rows, keys             int // forward
 	backRows, backKeys     int
-	causal, block, dq, dkv int // kernels
+	causal, block, dq, dkv typed
 }
 
 var (
 	tiles  = []tile{newTile(32, 64, 32, 32), newTile(64, 64, 32, 32), newTile(128, 64, 32, 32), newTile(256, 32, 16, 16)}
-	kDelta = register("block_attention_backward", "block_attention_delta", 0)
+	kDelta = registerTyped("block_attention_backward", "block_attention_delta", 0)
 )
 
 func newTile(dim, rows, keys, back int) tile {
@@ -29,10 +29,10 @@ func newTile(dim, rows, keys, back int) tile {
 	forward := 4 * ((rows+2*keys)*stride + rows*(keys+1))
 	backward := 4 * (4*back*stride + 2*back*(back+1))
 	name := func(s string) string { return fmt.Sprintf("%s_%d", s, dim) }
-	t.causal = register("causal_attention", name("causal_attention"), forward)
-	t.block = register("block_attention", name("block_attention"), forward)
-	t.dq = register("block_attention_backward", name("block_attention_dq"), backward)
-	t.dkv = register("block_attention_backward", name("block_attention_dkv"), backward)
+	t.causal = registerTyped("causal_attention", name("causal_attention"), forward)
+	t.block = registerTyped("block_attention", name("block_attention"), forward)
+	t.dq = registerTyped("block_attention_backward", name("block_attention_dq"), backward)
+	t.dkv = registerTyped("block_attention_backward", name("block_attention_dkv"), backward)
 	return t
 }
 
@@ -97,9 +97,10 @@ func (d *Device) CausalAttention(o, q, k, v base.Tensor, segs []base.Segment, h 
 	t := tileFor(op, h)
 	c := &call{op, []any{shape(q), shape(k), len(segs), h}}
 	list, units := d.plan(c, segs, h.Q/h.KV, t.rows)
+	of := same(op, o, q, k, v)
 	to, qs, ks, vs := at(op, o), at(op, q), at(op, k), at(op, v)
 	d.enqueue(c, func() error {
-		return d.launch(t.causal, grid{units, h.KV, 4 * t.rows}, to, qs, ks, vs, list,
+		return d.launch(t.causal[of], grid{units, h.KV, 4 * t.rows}, to, qs, ks, vs, list,
 			int32(h.Q), int32(h.KV), int32(h.Dim), int32(h.Window), h.Scale)
 	})
 }
@@ -120,9 +121,11 @@ func (d *Device) BlockAttention(o, lse, q, kc, vc, kb, vb base.Tensor, blocks []
 	t := tileFor(op, h)
 	c := &call{op, []any{shape(q), shape(kc), len(blocks), h}}
 	list, n := d.list(c, blocks), cuts(blockSize*h.Q/h.KV, t.rows)
+	of := same(op, o, q, kc, vc, kb, vb)
+	wide(op, lse)
 	to, sums, qs, kcs, vcs, kbs, vbs := at(op, o), at(op, lse), at(op, q), at(op, kc), at(op, vc), at(op, kb), at(op, vb)
 	d.enqueue(c, func() error {
-		return d.launch(t.block, grid{len(blocks) * n, h.KV, 4 * t.rows}, to, sums, qs, kcs, vcs, kbs, vbs, list,
+		return d.launch(t.block[of], grid{len(blocks) * n, h.KV, 4 * t.rows}, to, sums, qs, kcs, vcs, kbs, vbs, list,
 			int32(blockSize), int32(n), int32(h.Q), int32(h.KV), int32(h.Dim), int32(h.Window), h.Scale)
 	})
 }
@@ -140,6 +143,8 @@ func (d *Device) BlockAttentionBackward(dq, dkc, dvc, dkb, dvb, do, o, lse, q, k
 	t := tileFor(op, h)
 	c := &call{op, []any{shape(q), shape(kc), len(blocks), h}}
 	list := d.list(c, blocks)
+	of := same(op, dq, dkc, dvc, dkb, dvb, do, o, q, kc, vc, kb, vb)
+	wide(op, lse)
 	gq, gkc, gvc, gkb, gvb := at(op, dq), at(op, dkc), at(op, dvc), at(op, dkb), at(op, dvb)
 	g, out, sums, qs, kcs, vcs, kbs, vbs := at(op, do), at(op, o), at(op, lse), at(op, q), at(op, kc), at(op, vc), at(op, kb), at(op, vb)
 	heads := []any{int32(h.Q), int32(h.KV), int32(h.Dim), int32(h.Window), h.Scale}
@@ -149,17 +154,17 @@ func (d *Device) BlockAttentionBackward(dq, dkc, dvc, dkb, dvb, do, o, lse, q, k
 		if err != nil {
 			return err
 		}
-		if err := d.launch(kDelta, grid{cuts(32*rows, blockThreads), 1, blockThreads}, delta, g, out, int64(rows), int32(h.Dim)); err != nil {
+		if err := d.launch(kDelta[of], grid{cuts(32*rows, blockThreads), 1, blockThreads}, delta, g, out, int64(rows), int32(h.Dim)); err != nil {
 			return err
 		}
 		n := cuts(blockSize*h.Q/h.KV, t.backRows)
-		err = d.launch(t.dq, grid{len(blocks) * n, h.KV, 4 * t.backRows},
+		err = d.launch(t.dq[of], grid{len(blocks) * n, h.KV, 4 * t.backRows},
 			append([]any{gq, g, sums, delta, qs, kcs, vcs, kbs, vbs, list, int32(blockSize), int32(n)}, heads...)...)
 		if err != nil {
 			return err
 		}
 		context, slots := cuts(kc.Rows, t.backKeys), cuts(blockSize, t.backKeys)
-		return d.launch(t.dkv, grid{context + len(blocks)*slots, h.KV, 4 * t.backRows},
+		return d.launch(t.dkv[of], grid{context + len(blocks)*slots, h.KV, 4 * t.backRows},
 			append([]any{gkc, gvc, gkb, gvb, g, sums, delta, qs, kcs, vcs, kbs, vbs, list, int32(len(blocks)), int32(kc.Rows),
 				int32(context), int32(blockSize), int32(slots)}, heads...)...)
 	})

@@ -10,13 +10,15 @@ import (
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+
+	base "penstock/kernels"
 )
 
 // blas is a cuBLAS handle. Its calls are made on the device's thread.
 type blas struct {
 	handle  uintptr
 	version int
-	sgemm   uintptr
+	gemmEx  uintptr
 	destroy uintptr
 	text    uintptr
 }
@@ -36,7 +38,7 @@ func loadBLAS(stream uintptr) (*blas, error) {
 	var create, setStream, version, mathMode uintptr
 	for name, f := range map[string]*uintptr{
 		"cublasCreate_v2": &create, "cublasSetStream_v2": &setStream, "cublasGetVersion_v2": &version, "cublasSetMathMode": &mathMode,
-		"cublasSgemm_v2": &b.sgemm, "cublasDestroy_v2": &b.destroy, "cublasGetStatusString": &b.text,
+		"cublasGemmEx": &b.gemmEx, "cublasDestroy_v2": &b.destroy, "cublasGetStatusString": &b.text,
 	} {
 		if *f, err = purego.Dlsym(lib, name); err != nil {
 			return nil, fmt.Errorf("cuBLAS: %w", err)
@@ -46,10 +48,10 @@ func loadBLAS(stream uintptr) (*blas, error) {
 		return nil, err
 	}
 	var v int32
-	const defaultMath = 0 // float32 products without TF32
+	const exactSums = 16 // partial sums of a product stay float32; float32 products are without TF32
 	err = errors.Join(
 		b.call("cublasSetStream", setStream, b.handle, stream),
-		b.call("cublasSetMathMode", mathMode, b.handle, defaultMath),
+		b.call("cublasSetMathMode", mathMode, b.handle, exactSums),
 		b.call("cublasGetVersion", version, b.handle, uintptr(unsafe.Pointer(&v))))
 	b.version = int(v)
 	return b, err
@@ -108,19 +110,36 @@ func cString(p uintptr) string {
 // factors are read by cuBLAS during its calls.
 var factors = [2]float32{0, 1}
 
-// gemm: c [m, n] = op(a)·op(b) + beta·c, row-major, none of the sizes 0. cuBLAS is column-major: it computes
-// cᵀ = op(b)ᵀ·op(a)ᵀ.
-func (b *blas) gemm(c, a, w address, m, n, k int, ta, tb bool, beta float32) error {
-	lda, ldb := k, n
-	if ta {
-		lda = m
+// product is c [m, n] = op(a) [m, k]·op(b) [k, n] + beta·c, none of the sizes 0. from is the type of a and b, to that of c.
+type product struct {
+	m, n, k  int
+	ta, tb   bool
+	beta     float32
+	from, to base.Type
+}
+
+// gemm runs a product of row-major matrices. cuBLAS is column-major: it computes cᵀ = op(b)ᵀ·op(a)ᵀ.
+func (b *blas) gemm(c, x, w address, p product) error {
+	const compute32F, algo = 68, ^uintptr(0) // CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT
+	ldx, ldw := p.k, p.n
+	if p.ta {
+		ldx = p.m
 	}
-	if tb {
-		ldb = k
+	if p.tb {
+		ldw = p.k
 	}
-	one, add := uintptr(unsafe.Pointer(&factors[1])), uintptr(unsafe.Pointer(&factors[int(beta)]))
-	return b.call("cublasSgemm", b.sgemm, b.handle, flag(tb), flag(ta), uintptr(n), uintptr(m), uintptr(k), one,
-		uintptr(w), uintptr(ldb), uintptr(a), uintptr(lda), add, uintptr(c), uintptr(n))
+	one, add := uintptr(unsafe.Pointer(&factors[1])), uintptr(unsafe.Pointer(&factors[int(p.beta)]))
+	return b.call("cublasGemmEx", b.gemmEx, b.handle, flag(p.tb), flag(p.ta), uintptr(p.n), uintptr(p.m), uintptr(p.k), one,
+		uintptr(w), blasType(p.from), uintptr(ldw), uintptr(x), blasType(p.from), uintptr(ldx), add,
+		uintptr(c), blasType(p.to), uintptr(p.n), compute32F, algo)
+}
+
+// blasType is a type's number in cudaDataType.
+func blasType(t base.Type) uintptr {
+	if t == base.BFloat16 {
+		return 14 // CUDA_R_16BF
+	}
+	return 0 // CUDA_R_32F
 }
 
 func flag(t bool) uintptr {

@@ -11,10 +11,15 @@ import (
 	"penstock/kernels/kernelstest"
 )
 
-// gpu opens the first GPU. Without one, tests fail: nothing is skipped.
+// gpu opens the first GPU for float32. Without one, tests fail: nothing is skipped.
 func gpu(t *testing.T) *Device {
 	t.Helper()
-	d, err := Open(0, base.Float32)
+	return opened(t, base.Float32)
+}
+
+func opened(t *testing.T, half base.Type) *Device {
+	t.Helper()
+	d, err := Open(0, half)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,9 +32,13 @@ func gpu(t *testing.T) *Device {
 }
 
 func TestConformance(t *testing.T) {
-	d := gpu(t)
-	t.Logf("device %s", d.Name())
-	kernelstest.Conformance(t, d)
+	for _, half := range []base.Type{base.Float32, base.BFloat16} {
+		t.Run(half.String(), func(t *testing.T) {
+			d := opened(t, half)
+			t.Logf("device %s", d.Name())
+			kernelstest.Conformance(t, d)
+		})
+	}
 }
 
 func TestOpenRefusesAGPUThatIsNotThere(t *testing.T) {
@@ -130,7 +139,7 @@ func TestIndexOutlivesASync(t *testing.T) {
 // TestProjectionInChunks: rows that do not fit the logits' buffer at once give what single rows give.
 func TestProjectionInChunks(t *testing.T) {
 	d := gpu(t)
-	const rows, hidden, vocab = 3, 4, logitElements/2 + 1
+	const rows, hidden, vocab = 3, 4, logitElements/3 + 1
 	head := d.Alloc(vocab, hidden)
 	list := []int32{5, vocab - 1, 77}
 	x := kernelstest.New(d, rows, hidden, kernelstest.Pattern(rows*hidden, 2))

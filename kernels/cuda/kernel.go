@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"gorgonia.org/cu"
+
+	base "penstock/kernels"
 )
 
 //go:embed all:built
@@ -33,6 +35,17 @@ var kernels []kernel
 func register(file, name string, shared int) int {
 	kernels = append(kernels, kernel{file, name, shared})
 	return len(kernels) - 1
+}
+
+// typed is a kernel over the half type: its number for each type of elements.
+type typed [2]int
+
+// registerTyped adds a kernel of a file that includes half.cuh, and so is compiled for both types.
+func registerTyped(file, name string, shared int) (k typed) {
+	for _, t := range []base.Type{base.Float32, base.BFloat16} {
+		k[t] = register(fmt.Sprintf("%s.%v", file, t), name, shared)
+	}
+	return k
 }
 
 // fatbins returns where the kernels lie and what to call that place.

@@ -9,22 +9,23 @@ import (
 )
 
 var (
-	kSwiGLU         = register("swiglu", "swiglu", 0)
-	kSwiGLUBackward = register("swiglu", "swiglu_backward", 0)
+	kSwiGLU         = registerTyped("swiglu", "swiglu", 0)
+	kSwiGLUBackward = registerTyped("swiglu", "swiglu_backward", 0)
 )
 
-// Gemm: c = op(a)·op(b) + beta·c, by cuBLAS.
+// Gemm: c = op(a)·op(b) + beta·c, by cuBLAS, with sums of float32. a and b have one type; c may be float32 all the same.
 func (d *Device) Gemm(c, a, b base.Tensor, ta, tb bool, beta float32) {
 	m, n, k := base.CheckGemm(c, a, b, ta, tb, beta)
+	p := product{m, n, k, ta, tb, beta, same("Gemm", a, b), c.Type}
 	to, x, y := at("Gemm", c), at("Gemm", a), at("Gemm", b)
 	d.enqueue(&call{"Gemm", []any{shape(c), shape(a), shape(b), ta, tb, beta}}, func() error {
 		switch {
 		case m == 0 || n == 0:
 			return nil
 		case k > 0:
-			return d.blas.gemm(to, x, y, m, n, k, ta, tb, beta)
+			return d.blas.gemm(to, x, y, p)
 		case beta == 0:
-			return cu.MemsetD8Async(cu.DevicePtr(to), 0, bytesOf(c.Len()), d.stream)
+			return cu.MemsetD8Async(cu.DevicePtr(to), 0, int64(c.Bytes()), d.stream)
 		}
 		return nil
 	})
@@ -35,9 +36,10 @@ func (d *Device) SwiGLU(out, gate, up base.Tensor) {
 	const op = "SwiGLU"
 	base.Want(op, "gate", gate, out.Rows, out.Cols)
 	base.Want(op, "up", up, out.Rows, out.Cols)
+	of := same(op, out, gate, up)
 	to, g, u := at(op, out), at(op, gate), at(op, up)
 	d.enqueue(&call{op, []any{shape(out)}}, func() error {
-		return d.launch(kSwiGLU, overElements(out.Len()), to, g, u, int64(out.Len()))
+		return d.launch(kSwiGLU[of], overPacks(out.Len(), of), to, g, u, int64(out.Len()))
 	})
 }
 
@@ -48,8 +50,9 @@ func (d *Device) SwiGLUBackward(dgate, dup, dout, gate, up base.Tensor) {
 	base.Want(op, "dup", dup, dout.Rows, dout.Cols)
 	base.Want(op, "gate", gate, dout.Rows, dout.Cols)
 	base.Want(op, "up", up, dout.Rows, dout.Cols)
+	of := same(op, dout, dgate, dup, gate, up)
 	dg, du, do, g, u := at(op, dgate), at(op, dup), at(op, dout), at(op, gate), at(op, up)
 	d.enqueue(&call{op, []any{shape(dout)}}, func() error {
-		return d.launch(kSwiGLUBackward, overElements(dout.Len()), dg, du, do, g, u, int64(dout.Len()))
+		return d.launch(kSwiGLUBackward[of], overPacks(dout.Len(), of), dg, du, do, g, u, int64(dout.Len()))
 	})
 }

@@ -9,23 +9,31 @@ import (
 )
 
 var (
-	kHeadLoss = register("head_loss", "head_loss", 0)
+	kHeadLoss = registerTyped("head_loss", "head_loss", 0)
 	kArgmax   = register("argmax", "argmax", 0)
 )
 
-// logitElements bounds the logits that stand at one time.
-const logitElements = 1 << 26
+// The logits that stand at one time: so many rows, and fewer where the vocabulary is large. The products of this many rows
+// are as fast as larger ones.
+const (
+	logitRows     = 2048
+	logitElements = 1 << 29
+	lossThreads   = 1024
+)
 
-// project calls fn, on the device's thread, with z = h·headᵀ for ranges [lo, hi) of rows that fit the scratch memory.
-func (d *Device) project(h, head address, rows, hidden, vocab int, fn func(z address, lo, hi int) error) error {
-	size := min(rows, max(1, logitElements/max(1, vocab)))
+// project calls fn, on the device's thread, with z = h·headᵀ in float32 for ranges [lo, hi) of rows that fit the scratch
+// memory.
+func (d *Device) project(h, head base.Tensor, fn func(z address, lo, hi int) error) error {
+	rows, vocab := h.Rows, head.Rows
+	size := chunkRows(rows, vocab)
 	z, err := d.scratch(logits, bytesOf(size*vocab))
 	if err != nil {
 		return err
 	}
 	for lo := 0; lo < rows; lo += size {
 		hi := min(lo+size, rows)
-		if err := d.blas.gemm(z, row(h, lo, hidden), head, hi-lo, vocab, hidden, false, true, 0); err != nil {
+		p := product{m: hi - lo, n: vocab, k: h.Cols, tb: true, from: h.Type, to: base.Float32}
+		if err := d.blas.gemm(z, address(h.RowRange(lo, hi).Ptr), address(head.Ptr), p); err != nil {
 			return err
 		}
 		if err := fn(z, lo, hi); err != nil {
@@ -35,12 +43,14 @@ func (d *Device) project(h, head address, rows, hidden, vocab int, fn func(z add
 	return nil
 }
 
-// row is the address of row i of a matrix, or 0 for none.
-func row(p address, i, cols int) address {
+func chunkRows(rows, vocab int) int { return min(rows, logitRows, max(1, logitElements/max(1, vocab))) }
+
+// element is the address of element i of a list of float32 or int32, or 0 for none.
+func element(p address, i int) address {
 	if p == 0 {
 		return 0
 	}
-	return p + address(bytesOf(i*cols))
+	return p + address(bytesOf(i))
 }
 
 // HeadLoss: z = h·headᵀ; ce = logsumexp(z) - z[label]; hit = (label is the first maximum of z);
@@ -49,18 +59,29 @@ func (d *Device) HeadLoss(ce, hit, dh, h, head, weight base.Tensor, labels base.
 	const op = "HeadLoss"
 	base.CheckHeadLoss(ce, hit, dh, h, head, weight, labels)
 	within(op, "head", labels, head.Rows)
-	ces, hits, dhs, hs, w, by, list := at(op, ce), at(op, hit), at(op, dh), at(op, h), at(op, head), at(op, weight), address(labels.Ptr)
-	if dh.IsNil() {
-		by = 0
-	}
-	vocab, hidden := head.Rows, head.Cols
+	of := same(op, h, head, dh)
+	wide(op, ce, hit, weight)
+	at(op, h)
+	at(op, head)
+	at(op, dh)
+	ces, hits, by, list := at(op, ce), at(op, hit), at(op, weight), address(labels.Ptr)
+	vocab := head.Rows
 	d.enqueue(&call{op, []any{shape(h), shape(head)}}, func() error {
-		return d.project(hs, w, h.Rows, hidden, vocab, func(z address, lo, hi int) error {
-			err := d.launch(kHeadLoss, overRows(hi-lo, vocab), row(ces, lo, 1), row(hits, lo, 1), z, row(by, lo, 1), list+address(bytesOf(lo)), int32(vocab))
+		var g address
+		if !dh.IsNil() {
+			var err error
+			if g, err = d.scratch(logitGrads, int64(chunkRows(h.Rows, vocab)*vocab*of.Bytes())); err != nil {
+				return err
+			}
+		}
+		return d.project(h, head, func(z address, lo, hi int) error {
+			err := d.launch(kHeadLoss[of], wideRows(hi-lo, vocab, of, lossThreads),
+				element(ces, lo), element(hits, lo), g, z, element(by, lo), element(list, lo), int32(vocab))
 			if err != nil || dh.IsNil() {
 				return err
 			}
-			return d.blas.gemm(row(dhs, lo, hidden), z, w, hi-lo, hidden, vocab, false, false, 0)
+			p := product{m: hi - lo, n: h.Cols, k: vocab, from: of, to: of}
+			return d.blas.gemm(address(dh.RowRange(lo, hi).Ptr), g, address(head.Ptr), p)
 		})
 	})
 }
@@ -69,16 +90,18 @@ func (d *Device) HeadLoss(ce, hit, dh, h, head, weight base.Tensor, labels base.
 func (d *Device) Argmax(h, head base.Tensor) []int32 {
 	const op = "Argmax"
 	base.Want(op, "head", head, head.Rows, h.Cols)
+	same(op, h, head)
 	top := make([]int32, h.Rows)
 	if h.Rows == 0 {
 		return top
 	}
 	c := &call{op, []any{shape(h), shape(head)}}
-	hs, w := at(op, h), at(op, head)
+	at(op, h)
+	at(op, head)
 	list := d.result(c, bytesOf(h.Rows))
 	d.enqueue(c, func() error {
-		return d.project(hs, w, h.Rows, head.Cols, head.Rows, func(z address, lo, hi int) error {
-			return d.launch(kArgmax, overRows(hi-lo, head.Rows), list+address(bytesOf(lo)), z, int32(head.Rows))
+		return d.project(h, head, func(z address, lo, hi int) error {
+			return d.launch(kArgmax, wideRows(hi-lo, head.Rows, base.Float32, lossThreads), element(list, lo), z, int32(head.Rows))
 		})
 	})
 	d.fetch(c, unsafe.Pointer(&top[0]), list, bytesOf(h.Rows))

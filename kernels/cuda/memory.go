@@ -200,9 +200,36 @@ func at(op string, t base.Tensor) address {
 	return address(t.Ptr)
 }
 
-// dims prints as rows×columns.
-type dims struct{ rows, cols int }
+// dims prints as rows×columns, and the type if it is not float32.
+type dims struct {
+	rows, cols int
+	of         base.Type
+}
 
-func (s dims) String() string { return fmt.Sprintf("%d×%d", s.rows, s.cols) }
+func (s dims) String() string {
+	if s.of != base.Float32 {
+		return fmt.Sprintf("%d×%d %v", s.rows, s.cols, s.of)
+	}
+	return fmt.Sprintf("%d×%d", s.rows, s.cols)
+}
 
-func shape(t base.Tensor) dims { return dims{t.Rows, t.Cols} }
+func shape(t base.Tensor) dims { return dims{t.Rows, t.Cols, t.Type} }
+
+// same returns the type that the first operands of an op have in common; nil tensors have none.
+func same(op string, first base.Tensor, others ...base.Tensor) base.Type {
+	for _, t := range others {
+		if !t.IsNil() && t.Type != first.Type {
+			panic(fmt.Sprintf("cuda: %s: operands of %v and %v: %v and %v", op, first.Type, t.Type, shape(first), shape(t)))
+		}
+	}
+	return first.Type
+}
+
+// wide panics unless operands of an op are float32.
+func wide(op string, operands ...base.Tensor) {
+	for _, t := range operands {
+		if t.Type != base.Float32 {
+			panic(fmt.Sprintf("cuda: %s: an operand %v, want float32", op, shape(t)))
+		}
+	}
+}

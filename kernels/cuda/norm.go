@@ -10,12 +10,12 @@ import (
 )
 
 var (
-	kRMSNorm   = register("rms_norm", "rms_norm", 0)
-	kRMSNormDX = register("rms_norm", "rms_norm_dx", 0)
-	kRMSNormDW = register("rms_norm", "rms_norm_dw", 0)
+	kRMSNorm   = registerTyped("rms_norm", "rms_norm", 0)
+	kRMSNormDX = registerTyped("rms_norm", "rms_norm_dx", 0)
+	kRMSNormDW = registerTyped("rms_norm", "rms_norm_dw", 0)
 	kAddParts  = register("add_parts", "add_parts", 0)
-	kRope      = register("head_norm_rope", "head_norm_rope", 0)
-	kRopeBack  = register("head_norm_rope", "head_norm_rope_backward", 0)
+	kRope      = registerTyped("head_norm_rope", "head_norm_rope", 0)
+	kRopeBack  = registerTyped("head_norm_rope", "head_norm_rope_backward", 0)
 )
 
 const (
@@ -25,13 +25,18 @@ const (
 	ropeWarps = 8
 )
 
+// overColumns is the grid of add_parts.
+func overColumns(cols int) grid { return grid{cuts(cols, 32), 1, 256} }
+
 // RMSNorm: out = w·x·r, r = (mean(x²)+eps)^-½ per row.
 func (d *Device) RMSNorm(out, x, w, rstd base.Tensor, eps float32) {
 	const op = "RMSNorm"
 	base.CheckRMSNorm(op, out, x, w, rstd)
+	of := same(op, x, out)
+	wide(op, w, rstd)
 	to, from, by, r := at(op, out), at(op, x), at(op, w), at(op, rstd)
 	d.enqueue(&call{op, []any{shape(x)}}, func() error {
-		return d.launch(kRMSNorm, overRows(x.Rows, x.Cols), to, from, by, r, int32(x.Cols), eps)
+		return d.launch(kRMSNorm[of], overRows(x.Rows, x.Cols, of), to, from, by, r, int32(x.Cols), eps)
 	})
 }
 
@@ -43,13 +48,15 @@ func (d *Device) RMSNormBackward(dx, dw, dout, x, w, rstd base.Tensor, accumulat
 	if !dx.IsNil() {
 		base.Want(op, "dx", dx, x.Rows, x.Cols)
 	}
+	of := same(op, x, dx, dout)
+	wide(op, dw, w, rstd)
 	to, sum, do, from, by, r := at(op, dx), at(op, dw), at(op, dout), at(op, x), at(op, w), at(op, rstd)
 	d.enqueue(&call{op, []any{shape(x), accumulate}}, func() error {
 		if x.Len() == 0 {
 			return nil
 		}
 		if !dx.IsNil() {
-			if err := d.launch(kRMSNormDX, overRows(x.Rows, x.Cols), to, do, from, by, r, int32(x.Cols), boolean(accumulate)); err != nil {
+			if err := d.launch(kRMSNormDX[of], overRows(x.Rows, x.Cols, of), to, do, from, by, r, int32(x.Cols), boolean(accumulate)); err != nil {
 				return err
 			}
 		}
@@ -59,11 +66,11 @@ func (d *Device) RMSNormBackward(dx, dw, dout, x, w, rstd base.Tensor, accumulat
 		if err != nil {
 			return err
 		}
-		g := grid{(x.Cols + blockThreads - 1) / blockThreads, parts, blockThreads}
-		if err := d.launch(kRMSNormDW, g, p, do, from, r, int32(x.Rows), int32(x.Cols), int32(part)); err != nil {
+		g := grid{cuts(packs(x.Cols, of), blockThreads), parts, blockThreads}
+		if err := d.launch(kRMSNormDW[of], g, p, do, from, r, int32(x.Rows), int32(x.Cols), int32(part)); err != nil {
 			return err
 		}
-		return d.launch(kAddParts, overElements(x.Cols), sum, p, int32(parts), int32(x.Cols))
+		return d.launch(kAddParts, overColumns(x.Cols), sum, p, int32(parts), int32(x.Cols))
 	})
 }
 
@@ -71,10 +78,12 @@ func (d *Device) RMSNormBackward(dx, dw, dout, x, w, rstd base.Tensor, accumulat
 func (d *Device) HeadNormRope(out, x, w, rstd base.Tensor, heads int, pos base.Index, rope base.Rope, eps float32) {
 	const op = "HeadNormRope"
 	dim := base.CheckHeadNormRope(op, out, x, w, rstd, heads, pos, rope)
+	of := same(op, x, out)
+	wide(op, w, rstd)
 	f := d.frequencies(op, rope, dim)
 	to, from, by, r, p := at(op, out), at(op, x), at(op, w), at(op, rstd), address(pos.Ptr)
 	d.enqueue(&call{op, []any{shape(x), heads}}, func() error {
-		return d.launch(kRope, grid{x.Rows, 1, 32 * min(heads, ropeWarps)}, to, from, by, r, p, f, int32(heads), int32(dim), rope.Factor, eps)
+		return d.launch(kRope[of], grid{x.Rows, 1, 32 * min(heads, ropeWarps)}, to, from, by, r, p, f, int32(heads), int32(dim), rope.Factor, eps)
 	})
 }
 
@@ -86,6 +95,8 @@ func (d *Device) HeadNormRopeBackward(dx, dw, dout, x, w, rstd base.Tensor, head
 	if !w.IsNil() {
 		base.Want(op, "dw", dw, 1, dim)
 	}
+	of := same(op, x, dx, dout)
+	wide(op, dw, w, rstd)
 	f := d.frequencies(op, rope, dim)
 	to, sum, do, from, by, r, p := at(op, dx), at(op, dw), at(op, dout), at(op, x), at(op, w), at(op, rstd), address(pos.Ptr)
 	d.enqueue(&call{op, []any{shape(x), heads}}, func() error {
@@ -95,11 +106,11 @@ func (d *Device) HeadNormRopeBackward(dx, dw, dout, x, w, rstd base.Tensor, head
 			return err
 		}
 		g := grid{parts, 1, 32 * min(heads, ropeWarps)}
-		err = d.launch(kRopeBack, g, to, part, do, from, by, r, p, f, int32(x.Rows), int32(heads), int32(dim), rope.Factor)
+		err = d.launch(kRopeBack[of], g, to, part, do, from, by, r, p, f, int32(x.Rows), int32(heads), int32(dim), rope.Factor)
 		if err != nil || w.IsNil() || parts == 0 {
 			return err
 		}
-		return d.launch(kAddParts, overElements(dim), sum, part, int32(parts), int32(dim))
+		return d.launch(kAddParts, overColumns(dim), sum, part, int32(parts), int32(dim))
 	})
 }
 

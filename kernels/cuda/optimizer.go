@@ -13,8 +13,11 @@ import (
 var (
 	kSumSquares    = register("sum_squares", "sum_squares", 0)
 	kAdamW         = register("adamw", "adamw", 0)
-	kCheckFeatures = register("check_features", "check_features", 0)
+	kCheckFeatures = registerTyped("check_features", "check_features", 0)
 )
+
+// maxChecks is the largest number of blocks that check features.
+const maxChecks = 1056
 
 // maxSums is the largest number of partial sums that are added on the host.
 const maxSums = 1024
@@ -25,6 +28,7 @@ func (d *Device) SumSquares(t base.Tensor) float64 {
 	if t.Len() == 0 {
 		return 0
 	}
+	wide(op, t)
 	c, from := &call{op, []any{shape(t)}}, at(op, t)
 	g := overElements(t.Len())
 	g.x = min(g.x, maxSums)
@@ -39,14 +43,19 @@ func (d *Device) SumSquares(t base.Tensor) float64 {
 	return sum
 }
 
-// AdamW updates w, m and v in place from g.
-func (d *Device) AdamW(w, m, v, g base.Tensor, a base.Adam) {
+// AdamW updates w, m and v in place from g; half receives w.
+func (d *Device) AdamW(w, half, m, v, g base.Tensor, a base.Adam) {
 	const op = "AdamW"
-	base.CheckAdamW(w, m, v, g)
+	base.CheckAdamW(w, half, m, v, g)
+	wide(op, w, m, v, g)
+	if !half.IsNil() && half.Type == base.Float32 {
+		defer d.Copy(half, w)
+		half = base.Tensor{}
+	}
 	keep, step, root := a.Factors()
-	ws, ms, vs, gs := at(op, w), at(op, m), at(op, v), at(op, g)
+	ws, hs, ms, vs, gs := at(op, w), at(op, half), at(op, m), at(op, v), at(op, g)
 	d.enqueue(&call{op, []any{shape(w)}}, func() error {
-		return d.launch(kAdamW, overElements(w.Len()), ws, ms, vs, gs, int64(w.Len()), a.GradScale, a.Beta1, a.Beta2, a.Eps, keep, step, root)
+		return d.launch(kAdamW, overElements(w.Len()), ws, hs, ms, vs, gs, int64(w.Len()), a.GradScale, a.Beta1, a.Beta2, a.Eps, keep, step, root)
 	})
 }
 
@@ -65,7 +74,7 @@ func (d *Device) CheckFeatures(x base.Tensor) base.FeatureCheck {
 		if err := cu.MemsetD8Async(cu.DevicePtr(p), 0, bytes, d.stream); err != nil {
 			return err
 		}
-		return d.launch(kCheckFeatures, overElements(x.Len()), p, from, int64(x.Len()), int32(x.Cols))
+		return d.launch(kCheckFeatures[x.Type], overRows(min(x.Rows, maxChecks), x.Cols, x.Type), p, from, int32(x.Rows), int32(x.Cols))
 	})
 	d.fetch(c, unsafe.Pointer(&out[0]), p, bytes)
 	return base.FeatureCheck{Finite: out[1] < infinity, Zero: out[1] == 0, Constant: x.Rows > 1 && out[2] == 0, Checksum: out[0]}

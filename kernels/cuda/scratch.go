@@ -13,10 +13,11 @@ import (
 
 // What ops need beside their operands. Work in one stream is in order, so each purpose has one buffer.
 const (
-	partials = iota // partial sums
-	logits          // a chunk of rows of the vocabulary projection
-	deltas          // do·o of block attention
-	results         // what an op returns to the host
+	partials   = iota // partial sums
+	logits            // a chunk of rows of the vocabulary projection
+	logitGrads        // and the gradient of its loss
+	deltas            // do·o of block attention
+	results           // what an op returns to the host
 	buffers
 )
 

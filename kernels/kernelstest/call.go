@@ -7,10 +7,10 @@ import (
 	"penstock/kernels"
 )
 
-const guard = float32(-77.25)
+const guard = float32(-77.5) // exact in bfloat16
 
-// Call builds the operands of one op on one device and keeps what the op wrote. The same sequence of calls on two
-// devices gives the same operands.
+// Call builds the operands of one op on one device and keeps what the op wrote. In, Out and InOut are of the device's half
+// type, the others of float32. Inputs of the half type are exact in bfloat16. The same sequence of calls on two devices gives the same operands.
 type Call struct {
 	dev  kernels.Device
 	seed uint64
@@ -24,6 +24,12 @@ type output struct {
 	value []float32 // a result on the host instead
 }
 
+// result is an output's content once the op is done.
+type result struct {
+	value []float32
+	half  bool // rounded to bfloat16
+}
+
 // NewCall starts a call on dev.
 func NewCall(dev kernels.Device) *Call { return &Call{dev: dev} }
 
@@ -34,6 +40,11 @@ func (c *Call) pattern(n int) []float32 {
 
 // In is an operand that is read: lattice values.
 func (c *Call) In(rows, cols int) kernels.Tensor {
+	return NewHalf(c.dev, rows, cols, c.pattern(rows*cols))
+}
+
+// In32 is In of float32.
+func (c *Call) In32(rows, cols int) kernels.Tensor {
 	return New(c.dev, rows, cols, c.pattern(rows*cols))
 }
 
@@ -54,34 +65,49 @@ func (c *Call) Rows(n, limit int) kernels.Index {
 
 // Out is an operand that the op must set wholly: it starts as NaN.
 func (c *Call) Out(name string, rows, cols int) kernels.Tensor {
-	v := make([]float32, rows*cols)
-	for i := range v {
-		v[i] = float32(math.NaN())
-	}
-	return c.out(name, rows, cols, v)
+	return c.out(c.dev.AllocHalf, name, rows, cols, poison(rows*cols))
+}
+
+// Out32 is Out of float32.
+func (c *Call) Out32(name string, rows, cols int) kernels.Tensor {
+	return c.out(c.dev.Alloc, name, rows, cols, poison(rows*cols))
 }
 
 // InOut is an operand that the op changes.
 func (c *Call) InOut(name string, rows, cols int) kernels.Tensor {
-	return c.out(name, rows, cols, c.pattern(rows*cols))
+	return c.out(c.dev.AllocHalf, name, rows, cols, c.pattern(rows*cols))
 }
 
-// Positive is InOut with values in [0, 1].
+// InOut32 is InOut of float32.
+func (c *Call) InOut32(name string, rows, cols int) kernels.Tensor {
+	return c.out(c.dev.Alloc, name, rows, cols, c.pattern(rows*cols))
+}
+
+// Positive is InOut32 with values in [0, 1].
 func (c *Call) Positive(name string, rows, cols int) kernels.Tensor {
 	v := c.pattern(rows * cols)
 	for i := range v {
 		v[i] *= v[i]
 	}
-	return c.out(name, rows, cols, v)
+	return c.out(c.dev.Alloc, name, rows, cols, v)
 }
 
-func (c *Call) out(name string, rows, cols int, v []float32) kernels.Tensor {
+func poison(n int) []float32 {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(math.NaN())
+	}
+	return v
+}
+
+func (c *Call) out(alloc func(rows, cols int) kernels.Tensor, name string, rows, cols int, v []float32) kernels.Tensor {
 	whole := make([]float32, (rows+2)*cols)
 	for i := range whole {
 		whole[i] = guard
 	}
 	copy(whole[cols:], v)
-	t := New(c.dev, rows+2, cols, whole)
+	t := alloc(rows+2, cols)
+	c.dev.Upload(t, whole)
 	o := output{name: name, whole: t, view: t.RowRange(1, rows+1)}
 	c.outs = append(c.outs, o)
 	return o.view
@@ -93,14 +119,14 @@ func (c *Call) Value(name string, v ...float32) {
 }
 
 // results waits for the op and returns each output, or an error if the op failed or wrote outside of one.
-func (c *Call) results() (map[string][]float32, error) {
+func (c *Call) results() (map[string]result, error) {
 	if err := c.dev.Sync(); err != nil {
 		return nil, err
 	}
-	got := make(map[string][]float32)
+	got := make(map[string]result)
 	for _, o := range c.outs {
 		if o.whole.IsNil() {
-			got[o.name] = o.value
+			got[o.name] = result{value: o.value}
 			continue
 		}
 		v := Read(c.dev, o.whole)
@@ -112,7 +138,7 @@ func (c *Call) results() (map[string][]float32, error) {
 				}
 			}
 		}
-		got[o.name] = v[n : len(v)-n]
+		got[o.name] = result{v[n : len(v)-n], o.whole.Type == kernels.BFloat16}
 	}
 	return got, nil
 }

@@ -72,12 +72,12 @@ func newBlockCall(c *Call, context, n int, h kernels.Heads) blockCall {
 }
 
 func (b blockCall) forward(c *Call, d kernels.Device, blocks []kernels.Block, size int) {
-	d.BlockAttention(c.Out("o", b.q.Rows, b.q.Cols), c.Out("lse", b.q.Rows, b.h.Q), b.q, b.kc, b.vc, b.kb, b.vb, blocks, size, b.h)
+	d.BlockAttention(c.Out("o", b.q.Rows, b.q.Cols), c.Out32("lse", b.q.Rows, b.h.Q), b.q, b.kc, b.vc, b.kb, b.vb, blocks, size, b.h)
 }
 
 // backward feeds the device its own forward result, as a training step does.
 func (b blockCall) backward(c *Call, d kernels.Device, blocks []kernels.Block, size int) {
-	o, lse := d.Alloc(b.q.Rows, b.q.Cols), d.Alloc(b.q.Rows, b.h.Q)
+	o, lse := d.AllocHalf(b.q.Rows, b.q.Cols), d.Alloc(b.q.Rows, b.h.Q)
 	d.BlockAttention(o, lse, b.q, b.kc, b.vc, b.kb, b.vb, blocks, size, b.h)
 	out := func(name string, of kernels.Tensor) kernels.Tensor { return c.Out(name, of.Rows, of.Cols) }
 	d.BlockAttentionBackward(out("dq", b.q), out("dkc", b.kc), out("dvc", b.vc), out("dkb", b.kb), out("dvb", b.vb),

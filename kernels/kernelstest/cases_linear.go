@@ -10,10 +10,10 @@ func linearCases() []Case {
 	var all []Case
 	sizes := [][3]int{{0, 4, 4}, {4, 4, 0}, {1, 1, 1}, {1, 128, 96}, {5, 3, 7}, {17, 16, 33}, {64, 64, 64}, {65, 130, 31}, {3, 257, 129}, {130, 70, 260}}
 	for _, s := range sizes {
-		for flags := range 8 {
-			ta, tb, beta := flags&1 != 0, flags&2 != 0, float32(flags>>2)
-			shape := fmt.Sprintf("m%d n%d k%d ta=%v tb=%v beta=%v", s[0], s[1], s[2], ta, tb, beta)
-			all = append(all, Case{"Gemm", shape, func(c *Call, d kernels.Device) { gemm(c, d, s[0], s[1], s[2], ta, tb, beta) }})
+		for flags := range 16 {
+			ta, tb, beta, half := flags&1 != 0, flags&2 != 0, float32(flags>>2&1), flags&8 != 0
+			shape := fmt.Sprintf("m%d n%d k%d ta=%v tb=%v beta=%v half=%v", s[0], s[1], s[2], ta, tb, beta, half)
+			all = append(all, Case{"Gemm", shape, func(c *Call, d kernels.Device) { gemm(c, d, s[0], s[1], s[2], ta, tb, beta, half) }})
 		}
 	}
 	all = append(all, each("SwiGLU", func(c *Call, d kernels.Device, r, n int) {
@@ -26,14 +26,11 @@ func linearCases() []Case {
 	all = append(all, each("SwiGLUBackward", func(c *Call, d kernels.Device, r, n int) {
 		d.SwiGLUBackward(c.Out("dgate", r, n), c.Out("dup", r, n), c.In(r, n), c.Wide(r, n), c.In(r, n))
 	})...)
-	return append(all, each("AddBias", func(c *Call, d kernels.Device, r, n int) { d.AddBias(c.InOut("x", r, n), c.In(1, n)) })...)
+	return append(all, each("AddBias", func(c *Call, d kernels.Device, r, n int) { d.AddBias(c.InOut("x", r, n), c.In32(1, n)) })...)
 }
 
-func gemm(c *Call, d kernels.Device, m, n, k int, ta, tb bool, beta float32) {
-	out := c.Out
-	if beta == 1 {
-		out = c.InOut
-	}
+func gemm(c *Call, d kernels.Device, m, n, k int, ta, tb bool, beta float32, half bool) {
+	out := map[bool][2]func(name string, rows, cols int) kernels.Tensor{true: {c.Out, c.InOut}, false: {c.Out32, c.InOut32}}[half][int(beta)]
 	am, ak, bk, bn := m, k, k, n
 	if ta {
 		am, ak = k, m
@@ -50,5 +47,5 @@ func (c *Call) Wide(rows, cols int) kernels.Tensor {
 	for i := range v {
 		v[i] *= 16
 	}
-	return New(c.dev, rows, cols, v)
+	return NewHalf(c.dev, rows, cols, v)
 }

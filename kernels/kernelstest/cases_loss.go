@@ -16,11 +16,11 @@ func lossCases() []Case {
 		shape := fmt.Sprintf("rows %d hidden %d vocabulary %d", rows, hidden, vocab)
 		all = append(all,
 			Case{"HeadLoss", shape, func(c *Call, d kernels.Device) {
-				d.HeadLoss(c.Out("ce", rows, 1), c.Out("hit", rows, 1), c.Out("dh", rows, hidden),
-					c.In(rows, hidden), c.In(vocab, hidden), c.In(rows, 1), c.Rows(rows, vocab))
+				d.HeadLoss(c.Out32("ce", rows, 1), c.Out32("hit", rows, 1), c.Out("dh", rows, hidden),
+					c.In(rows, hidden), c.In(vocab, hidden), c.In32(rows, 1), c.Rows(rows, vocab))
 			}},
 			Case{"HeadLoss", shape + ", loss only", func(c *Call, d kernels.Device) {
-				d.HeadLoss(c.Out("ce", rows, 1), kernels.Tensor{}, kernels.Tensor{},
+				d.HeadLoss(c.Out32("ce", rows, 1), kernels.Tensor{}, kernels.Tensor{},
 					c.In(rows, hidden), c.In(vocab, hidden), kernels.Tensor{}, c.Rows(rows, vocab))
 			}},
 			Case{"Argmax", shape, func(c *Call, d kernels.Device) {
@@ -29,7 +29,7 @@ func lossCases() []Case {
 			}})
 	}
 	return append(all, Case{"Argmax", "all equal", func(c *Call, d kernels.Device) {
-		c.Value("top", floats(d.Argmax(c.In(5, 16), d.Alloc(300, 16)))...)
+		c.Value("top", floats(d.Argmax(c.In(5, 16), d.AllocHalf(300, 16)))...)
 	}})
 }
 

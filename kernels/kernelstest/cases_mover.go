@@ -22,12 +22,14 @@ func moverCases() []Case {
 	add := func(op string, run func(c *Call, d kernels.Device, r, n int)) { all = append(all, each(op, run)...) }
 	add("Zero", func(c *Call, d kernels.Device, r, n int) { d.Zero(c.Out("t", r, n)) })
 	add("Copy", func(c *Call, d kernels.Device, r, n int) { d.Copy(c.Out("dst", r, n), c.In(r, n)) })
+	add("Copy", func(c *Call, d kernels.Device, r, n int) { d.Copy(c.Out("dst", r, n), c.In32(r, n)) })
+	add("Copy", func(c *Call, d kernels.Device, r, n int) { d.Copy(c.Out32("dst", r, n), c.In(r, n)) })
 	add("CopyCols", func(c *Call, d kernels.Device, r, n int) {
 		d.CopyCols(c.InOut("dst", r, 3*n+2), n+1, c.In(r, n))
 	})
 	add("Add", func(c *Call, d kernels.Device, r, n int) { d.Add(c.InOut("dst", r, n), c.In(r, n)) })
 	add("Scale", func(c *Call, d kernels.Device, r, n int) { d.Scale(c.InOut("t", r, n), 0.3) })
-	add("ScaleRows", func(c *Call, d kernels.Device, r, n int) { d.ScaleRows(c.InOut("t", r, n), c.In(r, 1)) })
+	add("ScaleRows", func(c *Call, d kernels.Device, r, n int) { d.ScaleRows(c.InOut("t", r, n), c.In32(r, 1)) })
 	add("Gather", func(c *Call, d kernels.Device, r, n int) {
 		d.Gather(c.Out("out", r, n), c.In(41, n), c.Rows(r, 41))
 	})

@@ -10,7 +10,7 @@ const eps = 1e-6
 
 func normCases() []Case {
 	all := each("RMSNorm", func(c *Call, d kernels.Device, r, n int) {
-		d.RMSNorm(c.Out("out", r, n), c.In(r, n), c.Near(1, n), c.Out("rstd", r, 1), eps)
+		d.RMSNorm(c.Out("out", r, n), c.In(r, n), c.Near(1, n), c.Out32("rstd", r, 1), eps)
 	})
 	all = append(all, each("RMSNorm", func(c *Call, d kernels.Device, r, n int) {
 		d.RMSNorm(c.Out("out", r, n), c.In(r, n), c.Near(1, n), kernels.Tensor{}, eps)
@@ -24,7 +24,7 @@ func normCases() []Case {
 			case "accumulate":
 				dx = c.InOut("dx", r, n)
 			}
-			d.RMSNormBackward(dx, c.InOut("dw", 1, n), c.In(r, n), c.In(r, n), c.Near(1, n), c.Near(r, 1), mode == "accumulate")
+			d.RMSNormBackward(dx, c.InOut32("dw", 1, n), c.In(r, n), c.In(r, n), c.Near(1, n), c.Near(r, 1), mode == "accumulate")
 		})...)
 	}
 	for _, s := range [][3]int{{0, 2, 8}, {1, 1, 2}, {3, 3, 16}, {33, 2, 64}, {70, 5, 128}} {
@@ -44,7 +44,7 @@ func normCases() []Case {
 func headNormRope(c *Call, d kernels.Device, t, heads, dim int, norm bool) {
 	var w, rstd kernels.Tensor
 	if norm {
-		w, rstd = c.Near(1, dim), c.Out("rstd", t, heads)
+		w, rstd = c.Near(1, dim), c.Out32("rstd", t, heads)
 	}
 	d.HeadNormRope(c.Out("out", t, heads*dim), c.In(t, heads*dim), w, rstd, heads, c.Rows(t, 4000), kernels.NewRope(dim, 1e6), eps)
 }
@@ -52,7 +52,7 @@ func headNormRope(c *Call, d kernels.Device, t, heads, dim int, norm bool) {
 func headNormRopeBackward(c *Call, d kernels.Device, t, heads, dim int, norm bool) {
 	var w, rstd, dw kernels.Tensor
 	if norm {
-		w, rstd, dw = c.Near(1, dim), c.Near(t, heads), c.InOut("dw", 1, dim)
+		w, rstd, dw = c.Near(1, dim), c.Near(t, heads), c.InOut32("dw", 1, dim)
 	}
 	d.HeadNormRopeBackward(c.Out("dx", t, heads*dim), dw, c.In(t, heads*dim), c.In(t, heads*dim), w, rstd, heads, c.Rows(t, 4000), kernels.NewRope(dim, 1e4))
 }

@@ -15,8 +15,8 @@ type Case struct {
 	Run       func(c *Call, dev kernels.Device)
 }
 
-// Conformance runs every op of dev at ragged, tiny and empty shapes and compares it with kernels.Ref at the tolerance
-// of kernels.OpList. Outputs start poisoned and lie between guard rows; each op runs twice and must repeat itself bit
+// Conformance runs every op of dev at ragged, tiny and empty shapes and compares it with kernels.Ref at the tolerances
+// of kernels.OpList, in the device's half type. Outputs start poisoned and lie between guard rows; each op runs twice and must repeat itself bit
 // by bit.
 func Conformance(t *testing.T, dev kernels.Device) {
 	t.Helper()
@@ -33,7 +33,7 @@ func ConformanceScaled(t *testing.T, dev kernels.Device, scale float64) {
 			for _, c := range cases {
 				if c.Op == op.Name {
 					ran++
-					for _, p := range compare(dev, c, op.Tolerance*scale) {
+					for _, p := range compare(dev, c, op.Tolerance*scale, op.Rounded*scale) {
 						t.Error(p)
 					}
 				}
@@ -45,12 +45,12 @@ func ConformanceScaled(t *testing.T, dev kernels.Device, scale float64) {
 	}
 }
 
-// compare returns what is wrong with dev's result of a case.
-func compare(dev kernels.Device, c Case, tolerance float64) (problems []string) {
+// compare returns what is wrong with dev's result of a case. Outputs of bfloat16 may differ by `rounded`.
+func compare(dev kernels.Device, c Case, tolerance, rounded float64) (problems []string) {
 	say := func(format string, a ...any) {
 		problems = append(problems, fmt.Sprintf("%s %s: ", c.Op, c.Shape)+fmt.Sprintf(format, a...))
 	}
-	run := func(d kernels.Device) map[string][]float32 {
+	run := func(d kernels.Device) map[string]result {
 		call := NewCall(d)
 		c.Run(call, d)
 		got, err := call.results()
@@ -67,10 +67,14 @@ func compare(dev kernels.Device, c Case, tolerance float64) (problems []string) 
 		return problems
 	}
 	for name, w := range want {
-		if e := MaxRel(got[name], w); !(e <= tolerance) {
-			say("%s is off by %.3g of its maximum, limit %.3g", name, e, tolerance)
+		limit := tolerance
+		if got[name].half {
+			limit = rounded
 		}
-		if !slices.EqualFunc(got[name], again[name], sameBits) {
+		if e := MaxRel(got[name].value, w.value); !(e <= limit) {
+			say("%s is off by %.3g of its maximum, limit %.3g", name, e, limit)
+		}
+		if !slices.EqualFunc(got[name].value, again[name].value, sameBits) {
 			say("%s differs between two runs", name)
 		}
 	}

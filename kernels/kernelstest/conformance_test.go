@@ -33,7 +33,7 @@ func (b *broken) Add(dst, src kernels.Tensor) {
 
 func TestCompareFindsFaults(t *testing.T) {
 	c := Case{"Add", "3×5", func(c *Call, d kernels.Device) { d.Add(c.InOut("dst", 3, 5), c.In(3, 5)) }}
-	if p := compare(&broken{}, c, 0); len(p) > 0 {
+	if p := compare(&broken{}, c, 0, 0); len(p) > 0 {
 		t.Errorf("no fault, yet %q", p)
 	}
 	for fault, want := range map[string]string{
@@ -41,7 +41,7 @@ func TestCompareFindsFaults(t *testing.T) {
 		"wrong":          "off by",
 		"unset":          "off by +Inf",
 	} {
-		if p := strings.Join(compare(&broken{fault: fault}, c, 1e-3), "; "); !strings.Contains(p, want) {
+		if p := strings.Join(compare(&broken{fault: fault}, c, 1e-3, 1e-3), "; "); !strings.Contains(p, want) {
 			t.Errorf("%s: reported %q, want %q", fault, p, want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestCompareFindsStrayWrites(t *testing.T) {
 		}
 		d.Zero(c.outs[0].view)
 	}}
-	if p := strings.Join(compare(&broken{}, c, 0), "; "); !strings.Contains(p, "wrote outside of t") {
+	if p := strings.Join(compare(&broken{}, c, 0, 0), "; "); !strings.Contains(p, "wrote outside of t") {
 		t.Errorf("reported %q", p)
 	}
 }

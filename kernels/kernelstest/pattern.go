@@ -65,6 +65,13 @@ func New(dev kernels.Device, rows, cols int, v []float32) kernels.Tensor {
 	return t
 }
 
+// NewHalf is New for a tensor of the half type.
+func NewHalf(dev kernels.Device, rows, cols int, v []float32) kernels.Tensor {
+	t := dev.AllocHalf(rows, cols)
+	dev.Upload(t, v)
+	return t
+}
+
 // Read downloads t.
 func Read(dev kernels.Device, t kernels.Tensor) []float32 {
 	v := make([]float32, t.Len())

@@ -1,4 +1,4 @@
-// The tiles of attention in float32. A block of threads holds ROWS query rows of one key head and streams tiles of KEYS
+// The tiles of attention: operands of the half type, arithmetic in float32. A block of threads holds ROWS query rows of one key head and streams tiles of KEYS
 // keys past them. A query row is a (query, head of the group) pair: row r of a list of queries is query r / group and
 // head r % group, so heads that share keys share their tiles.
 //
@@ -6,7 +6,7 @@
 // of an output row, elements tx + 16·j. Sixteen threads of half a warp share a row. Rows in shared memory have a stride of
 // D + 4 floats, which keeps 16-byte accesses free of bank conflicts.
 #pragma once
-#include "common.cuh"
+#include "half.cuh"
 
 // Shared memory of all attention kernels, laid out by each.
 extern __shared__ __align__(16) float tiles[];
@@ -26,20 +26,20 @@ template <int D, int ROWS, int KEYS> struct Tile {
 
     // load copies rows [0, n) of dim values, the first at src and `step` apart, into rows of a tile, and sets the rest of
     // the tile's `rows` rows to zero.
-    __device__ static void load(float *tile, int rows, const float *src, int n, int step, int dim) {
+    __device__ static void load(float *tile, int rows, const Half *src, int n, int step, int dim) {
         for (int i = threadIdx.x; i < rows * D; i += threads) {
             int r = i / D, d = i % D;
-            tile[r * stride + d] = r < n && d < dim ? src[(i64)r * step + d] : 0.0f;
+            tile[r * stride + d] = r < n && d < dim ? float(src[(i64)r * step + d]) : 0.0f;
         }
     }
 
     // load_queries does the same for query rows first.. of a list of n, which begins at query `base`.
-    __device__ static void load_queries(float *tile, const float *src, int base, int first, int n, int head, int group, Heads h) {
+    __device__ static void load_queries(float *tile, const Half *src, int base, int first, int n, int head, int group, Heads h) {
         for (int i = threadIdx.x; i < ROWS * D; i += threads) {
             int r = first + i / D, d = i % D;
             bool in = r < n && d < h.dim;
             i64 at = ((i64)(base + r / group) * h.q + head * group + r % group) * h.dim + d;
-            tile[i / D * stride + d] = in ? src[at] : 0.0f;
+            tile[i / D * stride + d] = in ? float(src[at]) : 0.0f;
         }
     }
 
@@ -111,7 +111,7 @@ template <int D, int ROWS, int KEYS> struct Forward {
     }
 
     // keys lets the rows see keys [lo[i], hi[i]) of rows [from, to) of ks and vs, which are row 0 of the key head's columns.
-    __device__ void keys(const float *ks, const float *vs, int from, int to, const int (&lo)[4], const int (&hi)[4], Heads h) {
+    __device__ void keys(const Half *ks, const Half *vs, int from, int to, const int (&lo)[4], const int (&hi)[4], Heads h) {
         int step = h.kv * h.dim, tx = threadIdx.x % 16, ty = threadIdx.x / 16;
         for (int at = from; at < to; at += KEYS) {
             int n = to - at < KEYS ? to - at : KEYS;
@@ -149,7 +149,7 @@ template <int D, int ROWS, int KEYS> struct Forward {
     }
 
     // store writes rows first.. of a list of n that begins at query `base`; lse [queries, heads] may be null.
-    __device__ void store(float *out, float *lse, int base, int first, int n, int head, int group, Heads h) {
+    __device__ void store(Half *out, float *lse, int base, int first, int n, int head, int group, Heads h) {
         int tx = threadIdx.x % 16;
 #pragma unroll
         for (int i = 0; i < 4; i++) {
@@ -159,7 +159,7 @@ template <int D, int ROWS, int KEYS> struct Forward {
 #pragma unroll
             for (int e = 0; e < T::elements; e++) {
                 int d = tx + 16 * e;
-                if (d < h.dim) out[at * h.dim + d] = o[i][e] / sum[i];
+                if (d < h.dim) out[at * h.dim + d] = Half(o[i][e] / sum[i]);
             }
             if (lse && tx == 0) lse[at] = top[i] + logf(sum[i]);
         }

@@ -1,9 +1,10 @@
+#include "half.cuh"
 #include "attention.cuh"
 
 // Grid (blocks · tiles a block, key heads); the slots of a block are one list of queries, whose rows are cut into tiles.
 template <int D, int ROWS, int KEYS>
-__device__ void block_forward(float *o, float *lse, const float *q, const float *kc, const float *vc, const float *kb,
-                              const float *vb, const int2 *blocks, int size, int cuts, Heads h) {
+__device__ void block_forward(Half *o, float *lse, const Half *q, const Half *kc, const Half *vc, const Half *kb,
+                              const Half *vb, const int2 *blocks, int size, int cuts, Heads h) {
     typedef Tile<D, ROWS, KEYS> T;
     int n = blockIdx.x / cuts, first = blockIdx.x % cuts * ROWS;
     int head = blockIdx.y, group = h.q / h.kv, rows = size * group, base = n * size;
@@ -26,7 +27,7 @@ __device__ void block_forward(float *o, float *lse, const float *q, const float 
 
 #define BLOCK(D, ROWS, KEYS)                                                                                           \
     KERNEL __launch_bounds__(ROWS * 4) block_attention_##D(                                                            \
-        float *o, float *lse, const float *q, const float *kc, const float *vc, const float *kb, const float *vb,      \
+        Half *o, float *lse, const Half *q, const Half *kc, const Half *vc, const Half *kb, const Half *vb,      \
         const int2 *blocks, int size, int cuts, int qh, int kvh, int dim, int window, float scale) {                   \
         Heads h = {qh, kvh, dim, window, scale};                                                                       \
         block_forward<D, ROWS, KEYS>(o, lse, q, kc, vc, kb, vb, blocks, size, cuts, h);                                \

@@ -1,11 +1,12 @@
+#include "half.cuh"
 #include "attention.cuh"
 
 // delta[i] = do_i · o_i for rows of dim values, a warp per row.
-KERNEL block_attention_delta(float *delta, const float *dout, const float *o, i64 rows, int dim) {
+KERNEL block_attention_delta(float *delta, const Half *dout, const Half *o, i64 rows, int dim) {
     i64 i = ((i64)blockIdx.x * blockDim.x + threadIdx.x) >> 5;
     if (i >= rows) return;
     float sum = 0;
-    for (int d = lane_id(); d < dim; d += 32) sum += dout[i * dim + d] * o[i * dim + d];
+    for (int d = lane_id(); d < dim; d += 32) sum += float(dout[i * dim + d]) * float(o[i * dim + d]);
     sum = warp_sum(sum);
     if (lane_id() == 0) delta[i] = sum;
 }
@@ -56,8 +57,8 @@ struct Rows {
 
 // dq = Σ_j ds_j·k_j; grid as block_attention.
 template <int D, int ROWS, int KEYS>
-__device__ void block_dq(float *dq, const float *dout, const float *lse, const float *delta, const float *q, const float *kc,
-                         const float *vc, const float *kb, const float *vb, const int2 *blocks, int size, int cuts, Heads h) {
+__device__ void block_dq(Half *dq, const Half *dout, const float *lse, const float *delta, const Half *q, const Half *kc,
+                         const Half *vc, const Half *kb, const Half *vb, const int2 *blocks, int size, int cuts, Heads h) {
     typedef Tile<D, ROWS, KEYS> T;
     int n = blockIdx.x / cuts, first = blockIdx.x % cuts * ROWS;
     int head = blockIdx.y, group = h.q / h.kv, rows = size * group, base = n * size;
@@ -80,7 +81,7 @@ __device__ void block_dq(float *dq, const float *dout, const float *lse, const f
     int last = first + ROWS < rows ? first + ROWS - 1 : rows - 1, step = h.kv * h.dim;
     for (int part = 0; part < 2; part++) {
         i64 own_at = ((i64)base * h.kv + head) * h.dim;
-        const float *ks = part ? kb + own_at : kc + head * h.dim, *vs = part ? vb + own_at : vc + head * h.dim;
+        const Half *ks = part ? kb + own_at : kc + head * h.dim, *vs = part ? vb + own_at : vc + head * h.dim;
         int from = part ? 0 : sight(block, first / group, size, h).lo;
         int to = part ? sight(block, last / group, size, h).slots : block.y;
         for (int at = from; at < to; at += KEYS) {
@@ -103,7 +104,7 @@ __device__ void block_dq(float *dq, const float *dout, const float *lse, const f
 #pragma unroll
         for (int e = 0; e < T::elements; e++) {
             int d = threadIdx.x % 16 + 16 * e;
-            if (d < h.dim) dq[at + d] = sum[i][e];
+            if (d < h.dim) dq[at + d] = Half(sum[i][e]);
         }
     }
 }
@@ -112,9 +113,9 @@ __device__ void block_dq(float *dq, const float *dout, const float *lse, const f
 // `context_tiles` blocks of the grid take the context's tiles, the others the slots of one block of slots each, in `cuts`
 // tiles. ROWS equals KEYS, so that the threads cover the keys as they cover rows.
 template <int D, int ROWS, int KEYS>
-__device__ void block_dkv(float *dkc, float *dvc, float *dkb, float *dvb, const float *dout, const float *lse,
-                          const float *delta, const float *q, const float *kc, const float *vc, const float *kb,
-                          const float *vb, const int2 *blocks, int count, int context, int context_tiles, int size, int cuts,
+__device__ void block_dkv(Half *dkc, Half *dvc, Half *dkb, Half *dvb, const Half *dout, const float *lse,
+                          const float *delta, const Half *q, const Half *kc, const Half *vc, const Half *kb,
+                          const Half *vb, const int2 *blocks, int count, int context, int context_tiles, int size, int cuts,
                           Heads h) {
     typedef Tile<D, ROWS, KEYS> T;
     int head = blockIdx.y, group = h.q / h.kv, step = h.kv * h.dim;
@@ -179,7 +180,7 @@ __device__ void block_dkv(float *dkc, float *dvc, float *dkb, float *dvb, const 
         }
         __syncthreads();
     }
-    float *dks = (of_context ? dkc : dkb) + offset, *dvs = (of_context ? dvc : dvb) + offset;
+    Half *dks = (of_context ? dkc : dkb) + offset, *dvs = (of_context ? dvc : dvb) + offset;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         int key = threadIdx.x / 16 * 4 + i;
@@ -187,22 +188,22 @@ __device__ void block_dkv(float *dkc, float *dvc, float *dkb, float *dvb, const 
 #pragma unroll
         for (int e = 0; e < T::elements; e++) {
             int d = threadIdx.x % 16 + 16 * e;
-            if (d < h.dim) dks[(i64)key * step + d] = dk[i][e], dvs[(i64)key * step + d] = dv[i][e];
+            if (d < h.dim) dks[(i64)key * step + d] = Half(dk[i][e]), dvs[(i64)key * step + d] = Half(dv[i][e]);
         }
     }
 }
 
 #define BACKWARD(D, ROWS, KEYS)                                                                                            \
     KERNEL __launch_bounds__(ROWS * 4) block_attention_dq_##D(                                                             \
-        float *dq, const float *dout, const float *lse, const float *delta, const float *q, const float *kc,               \
-        const float *vc, const float *kb, const float *vb, const int2 *blocks, int size, int cuts, int qh, int kvh,        \
+        Half *dq, const Half *dout, const float *lse, const float *delta, const Half *q, const Half *kc,               \
+        const Half *vc, const Half *kb, const Half *vb, const int2 *blocks, int size, int cuts, int qh, int kvh,        \
         int dim, int window, float scale) {                                                                                \
         Heads h = {qh, kvh, dim, window, scale};                                                                           \
         block_dq<D, ROWS, KEYS>(dq, dout, lse, delta, q, kc, vc, kb, vb, blocks, size, cuts, h);                           \
     }                                                                                                                      \
     KERNEL __launch_bounds__(ROWS * 4) block_attention_dkv_##D(                                                            \
-        float *dkc, float *dvc, float *dkb, float *dvb, const float *dout, const float *lse, const float *delta,           \
-        const float *q, const float *kc, const float *vc, const float *kb, const float *vb, const int2 *blocks, int count, \
+        Half *dkc, Half *dvc, Half *dkb, Half *dvb, const Half *dout, const float *lse, const float *delta,           \
+        const Half *q, const Half *kc, const Half *vc, const Half *kb, const Half *vb, const int2 *blocks, int count, \
         int context, int context_tiles, int size, int cuts, int qh, int kvh, int dim, int window, float scale) {           \
         Heads h = {qh, kvh, dim, window, scale};                                                                           \
         block_dkv<D, ROWS, KEYS>(dkc, dvc, dkb, dvb, dout, lse, delta, q, kc, vc, kb, vb, blocks, count, context,          \

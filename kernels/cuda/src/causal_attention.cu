@@ -1,3 +1,4 @@
+#include "half.cuh"
 #include "attention.cuh"
 
 // A unit of work: query rows first.. of the segment's queries [q0, q1), whose last stands at key k1 - 1.
@@ -7,7 +8,7 @@ struct Unit {
 
 // Grid (units, key heads).
 template <int D, int ROWS, int KEYS>
-__device__ void causal(float *o, const float *q, const float *k, const float *v, const Unit *units, Heads h) {
+__device__ void causal(Half *o, const Half *q, const Half *k, const Half *v, const Unit *units, Heads h) {
     typedef Tile<D, ROWS, KEYS> T;
     Unit u = units[blockIdx.x];
     int head = blockIdx.y, group = h.q / h.kv, n = (u.q1 - u.q0) * group;
@@ -31,7 +32,7 @@ __device__ void causal(float *o, const float *q, const float *k, const float *v,
 }
 
 #define CAUSAL(D, ROWS, KEYS)                                                                                        \
-    KERNEL __launch_bounds__(ROWS * 4) causal_attention_##D(float *o, const float *q, const float *k, const float *v, \
+    KERNEL __launch_bounds__(ROWS * 4) causal_attention_##D(Half *o, const Half *q, const Half *k, const Half *v, \
                                                             const Unit *units, int qh, int kvh, int dim, int window, \
                                                             float scale) {                                           \
         Heads h = {qh, kvh, dim, window, scale};                                                                     \

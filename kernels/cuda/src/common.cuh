@@ -1,4 +1,4 @@
-// What every kernel file shares. Tensors are row-major float32; element counts and offsets are 64-bit.
+// What every kernel file shares. Tensors are row-major; element counts and offsets are 64-bit.
 // Sums are taken in an order that depends on shapes alone, so an op repeats itself bit by bit.
 #pragma once
 

@@ -1,18 +1,25 @@
-#include "common.cuh"
+#include "half.cuh"
 
 // out may be gate.
-KERNEL swiglu(float *out, const float *gate, const float *up, i64 n) {
-    for_each(i, n) {
-        float g = gate[i];
-        out[i] = g / (1.0f + expf(-g)) * up[i];
+KERNEL swiglu(Half *out, const Half *gate, const Half *up, i64 n) {
+    bool whole = aligned(out) && aligned(gate) && aligned(up);
+    for_packs(i, n) {
+        Pack g = take(gate + i, n - i, whole), u = take(up + i, n - i, whole);
+        each(k) g.v[k] = g.v[k] / (1.0f + expf(-g.v[k])) * u.v[k];
+        put(out + i, g, n - i, whole);
     }
 }
 
-KERNEL swiglu_backward(float *dgate, float *dup, const float *dout, const float *gate, const float *up, i64 n) {
-    for_each(i, n) {
-        float g = gate[i], d = dout[i], u = up[i];
-        float s = 1.0f / (1.0f + expf(-g));
-        dgate[i] = d * u * s * (1.0f + g * (1.0f - s));
-        dup[i] = d * g * s;
+KERNEL swiglu_backward(Half *dgate, Half *dup, const Half *dout, const Half *gate, const Half *up, i64 n) {
+    bool whole = aligned(dgate) && aligned(dup) && aligned(dout) && aligned(gate) && aligned(up);
+    for_packs(i, n) {
+        Pack g = take(gate + i, n - i, whole), u = take(up + i, n - i, whole), d = take(dout + i, n - i, whole);
+        each(k) {
+            float x = g.v[k], s = 1.0f / (1.0f + expf(-x));
+            g.v[k] = d.v[k] * u.v[k] * s * (1.0f + x * (1.0f - s));
+            u.v[k] = d.v[k] * x * s;
+        }
+        put(dgate + i, g, n - i, whole);
+        put(dup + i, u, n - i, whole);
     }
 }
