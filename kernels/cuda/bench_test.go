@@ -4,33 +4,35 @@ package cuda
 
 import (
 	"fmt"
-	"math"
 	"testing"
-	"unsafe"
-
-	"github.com/ebitengine/purego"
 
 	base "penstock/kernels"
 	"penstock/kernels/kernelstest"
 )
 
-// rate runs an op of so many floating-point operations and reports how many a second it does.
-func rate(b *testing.B, d *Device, flop float64, op func()) {
-	op()
-	if err := d.Sync(); err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		op()
+const tera = "TFLOP/s"
+
+// rate runs an op that does so much of something and reports how much it does a second.
+func rate(b *testing.B, d *Device, amount float64, unit string, op func()) {
+	const together = 10 // ops of which the host waits for the last
+	run := func(n int) {
+		for range n {
+			op()
+		}
 		if err := d.Sync(); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(flop*float64(b.N)/b.Elapsed().Seconds()/1e12, "TFLOP/s")
+	run(1)
+	for b.Loop() {
+		run(together)
+	}
+	b.ReportMetric(together*amount*float64(b.N)/b.Elapsed().Seconds(), unit)
 }
 
+// benchGPU opens the first GPU for bfloat16.
 func benchGPU(b *testing.B) (*Device, func(rows, cols int) base.Tensor) {
-	d, err := Open(0, base.Float32)
+	d, err := Open(0, base.BFloat16)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -38,53 +40,67 @@ func benchGPU(b *testing.B) (*Device, func(rows, cols int) base.Tensor) {
 	seed := uint64(0)
 	return d, func(rows, cols int) base.Tensor {
 		seed++
-		return kernelstest.New(d, rows, cols, kernelstest.Pattern(rows*cols, seed))
+		t, n := d.AllocHalf(rows, cols), min(rows, 1<<20/cols)
+		d.Upload(t.RowRange(0, n), kernelstest.Pattern(n*cols, seed))
+		for n < rows { // once more as much
+			k := min(n, rows-n)
+			d.Copy(t.RowRange(n, n+k), t.RowRange(0, k))
+			n += k
+		}
+		return t
 	}
 }
 
+// BenchmarkGemm is what the tensor cores give. Run it for seconds: the first milliseconds are faster than what lasts.
 func BenchmarkGemm(b *testing.B) {
-	for _, s := range [][3]int{{4096, 4096, 4096}, {12288, 4096, 1024}, {16, 4096, 4096}} {
+	for _, s := range [][3]int{{8192, 8192, 8192}, {12288, 12288, 4096}, {12288, 4096, 12288}, {12288, 1024, 4096}, {16, 4096, 4096}} {
 		b.Run(fmt.Sprintf("%d×%d×%d", s[0], s[1], s[2]), func(b *testing.B) {
 			d, in := benchGPU(b)
-			x, w, y := in(s[0], s[2]), in(s[1], s[2]), d.Alloc(s[0], s[1])
-			rate(b, d, 2*float64(s[0])*float64(s[1])*float64(s[2]), func() { d.Gemm(y, x, w, false, true, 0) })
+			x, w, y := in(s[0], s[2]), in(s[1], s[2]), d.AllocHalf(s[0], s[1])
+			rate(b, d, 2*float64(s[0])*float64(s[1])*float64(s[2])/1e12, tera, func() { d.Gemm(y, x, w, false, true, 0) })
 		})
 	}
 }
 
-// BenchmarkCeiling is what the tensor cores give at best: products of bfloat16 with float32 sums, by cuBLAS, on data that is
-// not zero. Run it for seconds: the first milliseconds are faster than what lasts.
-func BenchmarkCeiling(b *testing.B) {
-	const n = 8192
-	d, err := Open(0, base.Float32)
-	if err != nil {
-		b.Fatal(err)
+// BenchmarkMemory is ops that memory bounds, at the shapes of an 8B model, in GB/s of what they must read and write.
+func BenchmarkMemory(b *testing.B) {
+	const t, h, i, q, heads, dim = 12288, 4096, 12288, 4096, 32, 128
+	d, in := benchGPU(b)
+	x, y, z, w, r := in(t, h), in(t, h), in(t, h), d.Alloc(1, h), d.Alloc(t, 1)
+	gate, up, act := in(t, i), in(t, i), in(t, i)
+	pos, rope, hr := d.Index(kernelstest.Rows(t, 3072, 1)), base.NewRope(dim, 1e6), d.Alloc(t, heads)
+	wd, none := d.Alloc(1, dim), base.Tensor{}
+	m, v, g, m32, half := d.Alloc(t, h), d.Alloc(t, h), d.Alloc(t, h), d.Alloc(t, h), d.AllocHalf(t, h)
+	const row, wide = 2 * t * h, 2 * t * i
+	for _, c := range []struct {
+		name  string
+		bytes float64
+		op    func()
+	}{
+		{"Copy", 2 * row, func() { d.Copy(x, y) }},
+		{"Add", 3 * row, func() { d.Add(x, y) }},
+		{"RMSNorm", 2 * row, func() { d.RMSNorm(x, y, w, r, 1e-6) }},
+		{"RMSNormBackward", 6 * row, func() { d.RMSNormBackward(x, w, y, z, w, r, true) }},
+		{"HeadNormRope", 2 * row, func() { d.HeadNormRope(x, y, wd, none, heads, pos, rope, 1e-6) }},
+		{"HeadNormRopeBackward", 3 * row, func() { d.HeadNormRopeBackward(x, wd, y, z, wd, hr, heads, pos, rope) }},
+		{"SwiGLU", 3 * wide, func() { d.SwiGLU(act, gate, up) }},
+		{"SwiGLUBackward", 5 * wide, func() { d.SwiGLUBackward(gate, up, act, gate, up) }},
+		{"AdamW", 15 * row, func() { d.AdamW(m32, half, m, v, g, base.Adam{Step: 1}) }},
+		{"SumSquares", 2 * row, func() { d.SumSquares(g) }},
+		{"CheckFeatures", row, func() { d.CheckFeatures(x) }},
+	} {
+		b.Run(c.name, func(b *testing.B) { rate(b, d, c.bytes/1e9, "GB/s", c.op) })
 	}
-	b.Cleanup(func() { d.Close() })
-	lib, err := openBLAS()
-	if err != nil {
-		b.Fatal(err)
-	}
-	gemmEx, err := purego.Dlsym(lib, "cublasGemmEx")
-	if err != nil {
-		b.Fatal(err)
-	}
-	half := func(seed uint64) base.Tensor { // two bfloat16 in each element
-		v := kernelstest.Pattern(n*n, seed)
-		pairs := make([]float32, n*n/2)
-		for i := range pairs {
-			pairs[i] = math.Float32frombits(math.Float32bits(v[2*i])>>16 | math.Float32bits(v[2*i+1])&0xFFFF0000)
-		}
-		return kernelstest.New(d, n, n/2, pairs)
-	}
-	x, w, y := half(1), half(2), d.Alloc(n, n/2)
-	const bf16, compute32F, algo = 14, 68, ^uintptr(0) // CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT
-	rate(b, d, 2*n*n*n, func() {
-		d.enqueue(&call{"GemmEx", nil}, func() error {
-			return d.blas.call("cublasGemmEx", gemmEx, d.blas.handle, 1, 0, n, n, n, uintptr(unsafe.Pointer(&factors[1])), w.Ptr, bf16, n,
-				x.Ptr, bf16, n, uintptr(unsafe.Pointer(&factors[0])), y.Ptr, bf16, n, compute32F, algo)
-		})
-	})
+}
+
+// BenchmarkHeadLoss is a chunk of rows with a vocabulary of 151,936.
+func BenchmarkHeadLoss(b *testing.B) {
+	const rows, h, vocab = logitRows, 4096, 151936
+	d, in := benchGPU(b)
+	x, dh, head, w := in(rows, h), d.AllocHalf(rows, h), d.AllocHalf(vocab, h), d.Alloc(rows, 1)
+	labels := d.Index(kernelstest.Rows(rows, vocab, 1))
+	ce, hit := d.Alloc(rows, 1), d.Alloc(rows, 1)
+	rate(b, d, 4*rows*h*vocab/1e12, tera, func() { d.HeadLoss(ce, hit, dh, x, head, w, labels) })
 }
 
 // BenchmarkCausalAttention is one layer over two documents of 3,072 tokens with the heads of an 8B model.
@@ -93,12 +109,12 @@ func BenchmarkCausalAttention(b *testing.B) {
 	d, in := benchGPU(b)
 	h := base.Heads{Q: 32, KV: 8, Dim: 128, Scale: 0.09}
 	n := t * documents
-	q, k, v, o := in(n, h.Q*h.Dim), in(n, h.KV*h.Dim), in(n, h.KV*h.Dim), d.Alloc(n, h.Q*h.Dim)
+	q, k, v, o := in(n, h.Q*h.Dim), in(n, h.KV*h.Dim), in(n, h.KV*h.Dim), d.AllocHalf(n, h.Q*h.Dim)
 	var segs []base.Segment
 	for i := range int32(documents) {
 		segs = append(segs, base.Segment{Q0: i * t, Q1: (i + 1) * t, K0: i * t, K1: (i + 1) * t})
 	}
-	rate(b, d, documents*4*float64(t)*float64(t+1)/2*float64(h.Q*h.Dim), func() { d.CausalAttention(o, q, k, v, segs, h) })
+	rate(b, d, documents*4*float64(t)*float64(t+1)/2*float64(h.Q*h.Dim)/1e12, tera, func() { d.CausalAttention(o, q, k, v, segs, h) })
 }
 
 // BenchmarkBlockAttention is one layer of a drafter over a document of 3,072 tokens with 128 blocks of 16.
@@ -115,13 +131,13 @@ func BenchmarkBlockAttention(b *testing.B) {
 		pairs += float64(size) * float64(anchor+size)
 	}
 	q, kc, vc, kb, vb, do := in(n, width), in(context, kv), in(context, kv), in(n, kv), in(n, kv), in(n, width)
-	o, lse := d.Alloc(n, width), d.Alloc(n, h.Q)
+	o, lse := d.AllocHalf(n, width), d.Alloc(n, h.Q)
 	forward := func() { d.BlockAttention(o, lse, q, kc, vc, kb, vb, blocks, size, h) }
-	b.Run("forward", func(b *testing.B) { rate(b, d, 4*pairs*float64(width), forward) })
+	b.Run("forward", func(b *testing.B) { rate(b, d, 4*pairs*float64(width)/1e12, tera, forward) })
 	b.Run("backward", func(b *testing.B) {
-		dq, dkc, dvc, dkb, dvb := d.Alloc(n, width), d.Alloc(context, kv), d.Alloc(context, kv), d.Alloc(n, kv), d.Alloc(n, kv)
+		dq, dkc, dvc, dkb, dvb := d.AllocHalf(n, width), d.AllocHalf(context, kv), d.AllocHalf(context, kv), d.AllocHalf(n, kv), d.AllocHalf(n, kv)
 		forward()
-		rate(b, d, 10*pairs*float64(width), func() {
+		rate(b, d, 10*pairs*float64(width)/1e12, tera, func() {
 			d.BlockAttentionBackward(dq, dkc, dvc, dkb, dvb, do, o, lse, q, kc, vc, kb, vb, blocks, size, h)
 		})
 	})

@@ -5,6 +5,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"unsafe"
 
 	"gorgonia.org/cu"
@@ -25,6 +26,7 @@ type Device struct {
 	functions []cu.Function
 	blas      *blas
 	memory    []cu.DevicePtr
+	held      atomic.Int64 // bytes of memory
 	buffers   [buffers]buffer
 	closers   []func() error
 

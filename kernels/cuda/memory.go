@@ -28,11 +28,15 @@ func (d *Device) allocate(bytes int64) (address, error) {
 		return 0, fmt.Errorf("allocate %d bytes (%d of %d free): %w", bytes, free, total, explain(err))
 	}
 	d.memory = append(d.memory, p)
+	d.held.Add(max(bytes, align))
 	return address(p), nil
 }
 
 // Half is the type that the device was opened with.
 func (d *Device) Half() base.Type { return d.half }
+
+// Allocated returns the bytes of device memory that tensors and ops have taken.
+func (d *Device) Allocated() int64 { return d.held.Load() }
 
 // Alloc returns a zeroed tensor of float32. If there is no room, Sync says so.
 func (d *Device) Alloc(rows, cols int) base.Tensor { return d.alloc(rows, cols, base.Float32) }

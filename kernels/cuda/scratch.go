@@ -38,7 +38,7 @@ func (d *Device) scratch(which int, bytes int64) (address, error) {
 		old := *b
 		*b = buffer{p, bytes}
 		if old.at != 0 {
-			if err := d.drop(old.at); err != nil {
+			if err := d.drop(old); err != nil {
 				return 0, err
 			}
 		}
@@ -47,7 +47,9 @@ func (d *Device) scratch(which int, bytes int64) (address, error) {
 }
 
 // drop frees memory once the work that uses it is done.
-func (d *Device) drop(p address) error {
+func (d *Device) drop(b buffer) error {
+	p := b.at
+	d.held.Add(-max(b.bytes, align))
 	d.memory = slices.DeleteFunc(d.memory, func(q cu.DevicePtr) bool { return q == cu.DevicePtr(p) })
 	if err := d.finish(); err != nil {
 		return err

@@ -181,6 +181,7 @@ func (t *trainer) join(ctx context.Context, l policy.Lineage) (bool, error) {
 			return false, fmt.Errorf("take the state of window %d from %s: %w", l.Next, m.Rank, err)
 		}
 		b.State.Config, b.State.Drafter = t.state.Config, t.state.Drafter
+		t.drafter.Weights.Refresh()
 		t.gen, t.state, t.opt.Steps = l.Gen, b.State, b.Steps
 		t.report.recall(b.Recent)
 		t.w.Log.Info("joined", "gen", t.gen, "window", t.state.Window, "from", m.Rank, "ranks", len(l.Members))

@@ -104,7 +104,7 @@ func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device, incar
 		return nil, err
 	}
 	for range cap(t.buffers) {
-		t.buffers <- dev.Alloc(run.MaxTokens(), t.width)
+		t.buffers <- dev.AllocHalf(run.MaxTokens(), t.width)
 	}
 	if t.report, err = newReporter(w, run.Plan.Windows()); err != nil {
 		return nil, err

@@ -12,8 +12,8 @@ import (
 	"penstock/kernels/cpu"
 )
 
-// Open returns the device of a name: cpu, cpu/PATH with a named matrix product, cuda or cuda:N, null, whose ops do nothing,
-// or sleep/FILE, which takes the times of a scenario. One that was asked for and is not there is an error: nothing falls
+// Open returns the device of a name: cpu, cpu/PATH with a named matrix product, cuda or cuda:N, with bfloat16 for its half type
+// unless /float32 follows, null, whose ops do nothing, or sleep/FILE, which takes the times of a scenario. One that was asked for and is not there is an error: nothing falls
 // back silently.
 func Open(name string) (kernels.Device, error) { return open(name, 0) }
 
@@ -34,11 +34,11 @@ func open(name string, threads int) (kernels.Device, error) {
 	case "cpu":
 		return cpu.New(cpu.Options{Threads: threads, Gemm: path})
 	}
-	ordinal, err := gpuOrdinal(name)
+	ordinal, half, err := gpu(name)
 	if err != nil {
 		return nil, fmt.Errorf("device %q: %w", name, err)
 	}
-	d, err := openGPU(ordinal)
+	d, err := openGPU(ordinal, half)
 	if err != nil {
 		return nil, fmt.Errorf("device %q: %w", name, err)
 	}
@@ -47,8 +47,14 @@ func open(name string, threads int) (kernels.Device, error) {
 
 // IsGPU reports whether a name is that of a GPU.
 func IsGPU(name string) bool {
-	_, err := gpuOrdinal(name)
+	_, _, err := gpu(name)
 	return err == nil
+}
+
+// Exact returns the name of the same GPU with float32 for its half type; ok is false for what is no GPU with bfloat16.
+func Exact(name string) (exact string, ok bool) {
+	_, half, err := gpu(name)
+	return name + "/" + kernels.Float32.String(), err == nil && half == kernels.BFloat16
 }
 
 // Decoders returns how many devices of a name are worth opening at once for work that can be split: one a processor core,
@@ -60,18 +66,23 @@ func Decoders(name string) int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// gpuOrdinal reads cuda or cuda:N.
-func gpuOrdinal(name string) (int, error) {
-	rest, ok := strings.CutPrefix(name, "cuda")
+// gpu reads cuda or cuda:N, and /float32 behind it.
+func gpu(name string) (ordinal int, half kernels.Type, err error) {
+	half = kernels.BFloat16
+	device, exact := strings.CutSuffix(name, "/"+kernels.Float32.String())
+	if exact {
+		half = kernels.Float32
+	}
+	rest, ok := strings.CutPrefix(device, "cuda")
 	if ok && rest == "" {
-		return 0, nil
+		return 0, half, nil
 	}
 	digits, numbered := strings.CutPrefix(rest, ":")
 	n, err := strconv.ParseUint(digits, 10, 16)
 	if !ok || !numbered || err != nil {
-		return 0, errors.New("want cpu, cpu/PATH, cuda[:N], null or sleep/FILE")
+		return 0, half, errors.New("want cpu, cpu/PATH, cuda[:N][/float32], null or sleep/FILE")
 	}
-	return int(n), nil
+	return int(n), half, nil
 }
 
 // Checksum returns the sum over features that devices of a name state in CheckFeatures.

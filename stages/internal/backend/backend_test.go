@@ -4,21 +4,38 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"penstock/kernels"
 )
 
 func TestOpenRefusesUnknownNames(t *testing.T) {
-	for _, name := range []string{"", "gpu", "cudax", "cuda:", "cuda:x", "cuda:-1", "cuda:0/fast"} {
+	for _, name := range []string{"", "gpu", "cudax", "cuda:", "cuda:x", "cuda:-1", "cuda:0/fast", "cuda:0/bfloat16"} {
 		if d, err := Open(name); err == nil || !strings.Contains(err.Error(), "want cpu") {
 			t.Errorf("%q: device %v, error %v", name, d, err)
 		}
 	}
 }
 
-func TestGPUOrdinal(t *testing.T) {
-	for name, want := range map[string]int{"cuda": 0, "cuda:0": 0, "cuda:12": 12} {
-		if n, err := gpuOrdinal(name); err != nil || n != want {
-			t.Errorf("%q: GPU %d, error %v, want %d", name, n, err, want)
+func TestGPU(t *testing.T) {
+	for name, want := range map[string]struct {
+		ordinal int
+		half    kernels.Type
+		exact   string
+	}{
+		"cuda":            {0, kernels.BFloat16, "cuda/float32"},
+		"cuda:0":          {0, kernels.BFloat16, "cuda:0/float32"},
+		"cuda:12":         {12, kernels.BFloat16, "cuda:12/float32"},
+		"cuda:12/float32": {12, kernels.Float32, ""},
+	} {
+		if n, half, err := gpu(name); err != nil || n != want.ordinal || half != want.half {
+			t.Errorf("%q: GPU %d of %v, error %v, want %+v", name, n, half, err, want)
 		}
+		if exact, ok := Exact(name); ok != (want.exact != "") || ok && exact != want.exact {
+			t.Errorf("%q: exactly %q, %v, want %q", name, exact, ok, want.exact)
+		}
+	}
+	if exact, ok := Exact("cpu"); ok {
+		t.Errorf("the exact GPU of cpu is %q", exact)
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"penstock/kernels/cuda"
 )
 
-func openGPU(ordinal int) (kernels.Device, error) {
-	d, err := cuda.Open(ordinal, kernels.Float32)
+func openGPU(ordinal int, half kernels.Type) (kernels.Device, error) {
+	d, err := cuda.Open(ordinal, half)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,6 @@ import (
 	"penstock/kernels"
 )
 
-func openGPU(int) (kernels.Device, error) {
+func openGPU(int, kernels.Type) (kernels.Device, error) {
 	return nil, errors.New("this binary was built for cpu only: build with `task build:cuda`")
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"penstock/kernels"
+	"penstock/schema/hf"
 	"penstock/stages/internal/geometry"
 	"penstock/stages/internal/plan"
 )
@@ -20,6 +22,7 @@ type Options struct {
 	Batch   int // documents of a batch
 	Anchors int // at most, of a document
 	Seconds float64
+	Profile bool // add the time of each op
 }
 
 // Report is the speed of one device on real tokens. There is no padding.
@@ -33,9 +36,12 @@ type Report struct {
 	Seconds   float64            `json:"seconds"`
 	TokensS   float64            `json:"tokens_s"`
 	SlotsS    float64            `json:"slots_s"`
-	TFLOPS    float64            `json:"tflops"` // of the operations that the model needs
-	Idle      map[string]float64 `json:"idle"`   // share of time by instance; empty where one process computes throughout
-	PeakBytes int64              `json:"peak_bytes"`
+	TFLOPS    float64            `json:"tflops"`           // of the operations that the model needs
+	Ceiling   float64            `json:"ceiling_tflops"`   // of matrix products at the model's shapes, sustained
+	Share     float64            `json:"share_of_ceiling"` // TFLOPS / Ceiling
+	Idle      map[string]float64 `json:"idle"`             // share of time by instance; empty where one process computes throughout
+	Ops       map[string]float64 `json:"ops,omitempty"`    // seconds of a batch by op, each alone
+	PeakBytes int64              `json:"peak_bytes"`       // of the GPU's memory, or of this process's on a CPU
 }
 
 // batch is one packed row of made-up documents; the last 60 % of each are supervised.
@@ -69,13 +75,19 @@ type work struct {
 	flops float64
 }
 
-// measure runs step on one batch to warm up, then for the time asked for, or once if that is longer.
-func (o Options) measure(ctx context.Context, name string, step func(batch) (work, error)) (Report, error) {
+// measure runs step on the largest batch to warm up, then for the time asked for, or once if that is longer, and after it
+// matrix products of the geometry's shapes for as long. What allocates memory of a GPU after the warm-up fails.
+func (o Options) measure(ctx context.Context, dev *profiler, g hf.Geometry, step func(batch) (work, error)) (Report, error) {
 	r := rand.New(rand.NewPCG(0, 0))
-	if _, err := step(o.batch(r)); err != nil {
-		return Report{}, err
+	most := o
+	most.Lengths.fixed = o.Lengths.Longest()
+	for range 2 { // a device has two sets of lists
+		if _, err := step(most.batch(r)); err != nil {
+			return Report{}, err
+		}
 	}
-	rep := Report{Device: name, Geometry: o.Model.Name, Lengths: o.Lengths.String(), Idle: map[string]float64{}}
+	warm, onGPU := allocated(dev.Device)
+	rep := Report{Device: dev.Name(), Geometry: o.Model.Name, Lengths: o.Lengths.String(), Idle: map[string]float64{}}
 	var flops float64
 	for rep.Batches == 0 || rep.Seconds < o.Seconds {
 		if err := ctx.Err(); err != nil {
@@ -95,9 +107,32 @@ func (o Options) measure(ctx context.Context, name string, step func(batch) (wor
 	}
 	rep.TokensS, rep.SlotsS = float64(rep.Tokens)/rep.Seconds, float64(rep.Slots)/rep.Seconds
 	rep.TFLOPS = flops / rep.Seconds / 1e12
+	if now, _ := allocated(dev.Device); now != warm {
+		return Report{}, fmt.Errorf("%d bytes were allocated on the device after the warm-up", now-warm)
+	}
 	var err error
-	rep.PeakBytes, err = peak()
+	if rep.PeakBytes = warm; !onGPU {
+		rep.PeakBytes, err = peak()
+	}
+	if err == nil {
+		rep.Ceiling, err = o.ceiling(ctx, dev, g)
+	}
+	rep.Share = rep.TFLOPS / rep.Ceiling
+	if err == nil && o.Profile {
+		dev.on = true
+		_, err = step(o.batch(r))
+		rep.Ops = dev.seconds
+	}
 	return rep, err
+}
+
+// allocated is the memory that a device holds; ok is false where it does not say.
+func allocated(dev kernels.Device) (bytes int64, ok bool) {
+	d, ok := dev.(interface{ Allocated() int64 })
+	if ok {
+		bytes = d.Allocated()
+	}
+	return bytes, ok
 }
 
 // check refuses what the model cannot hold, and opens nothing.

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 
-	"penstock/kernels"
 	"penstock/schema"
+	"penstock/schema/hf"
 	"penstock/stages/internal/backend"
 	"penstock/stages/internal/model"
 )
@@ -21,20 +20,20 @@ func Draft(ctx context.Context, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	r, err := draft(ctx, o, dev)
+	r, err := draft(ctx, o, newProfiler(dev))
 	if err != nil {
 		err = fmt.Errorf("bench draft: %w", err)
 	}
 	return r, errors.Join(err, dev.Close())
 }
 
-func draft(ctx context.Context, o Options, dev kernels.Device) (Report, error) {
-	t, err := model.NewTarget(dev, o.Model.Open(), 1, model.InitRandom(0)) // for its vocabulary
+func draft(ctx context.Context, o Options, dev *profiler) (Report, error) {
+	t, err := model.FillTarget(dev, o.Model.Open(), 1, model.Repeat(dev, 0)) // for its vocabulary
 	if err != nil {
 		return Report{}, err
 	}
 	cfg := o.Model.Drafter()
-	d, err := model.NewDrafter(dev, cfg, t.Vocabulary, model.InitRandom(1))
+	d, err := model.FillDrafter(dev, cfg, t.Vocabulary, model.Repeat(dev, 1))
 	if err != nil {
 		return Report{}, err
 	}
@@ -42,15 +41,13 @@ func draft(ctx context.Context, o Options, dev kernels.Device) (Report, error) {
 	opt := model.NewOptimizer(dev, d.Weights, model.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Clip: 1})
 	loss := model.Loss{Kind: model.DFlash, Gamma: schema.DefaultGamma(cfg.BlockSize)}
 
-	hidden := dev.Alloc(o.Batch*o.Lengths.Longest(), len(cfg.Taps)*cfg.TargetHiddenSize)
-	values := make([]float32, hidden.Len())
-	r := rand.New(rand.NewPCG(1, 0))
-	for i := range values {
-		values[i] = float32(r.NormFloat64())
+	hidden := dev.AllocHalf(o.Batch*o.Lengths.Longest(), len(cfg.Taps)*cfg.TargetHiddenSize)
+	if err := model.Repeat(dev, 2)(hidden, hf.Shape{Dims: []int{hidden.Rows, hidden.Cols}}); err != nil {
+		return Report{}, err
 	}
-	dev.Upload(hidden, values)
+	dev.Scale(hidden, 50) // to a deviation of 1
 
-	return o.measure(ctx, dev.Name(), func(b batch) (work, error) {
+	return o.measure(ctx, dev, cfg.Geometry, func(b batch) (work, error) {
 		res, err := d.Step(&model.Batch{IDs: b.ids, Mask: b.mask, Offsets: b.offsets, Anchors: b.anchors, Hidden: hidden.RowRange(0, len(b.ids))}, loss, grads)
 		if err != nil {
 			return work{}, err

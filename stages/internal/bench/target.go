@@ -15,18 +15,19 @@ func Target(ctx context.Context, o Options) (Report, error) {
 	if err := o.check(); err != nil {
 		return Report{}, err
 	}
-	dev, err := backend.Open(o.Device)
+	opened, err := backend.Open(o.Device)
 	if err != nil {
 		return Report{}, err
 	}
+	dev := newProfiler(opened)
 	layers := slices.Max(o.Model.Taps) + 1
-	t, err := model.NewTarget(dev, o.Model.Open(), layers, model.InitRandom(0))
+	t, err := model.FillTarget(dev, o.Model.Open(), layers, model.Repeat(dev, 0))
 	if err != nil {
 		return Report{}, errors.Join(err, dev.Close())
 	}
 	taps := len(o.Model.Taps)
-	out := dev.Alloc(taps*o.Batch*o.Lengths.Longest(), o.Model.Target.HiddenSize)
-	r, err := o.measure(ctx, dev.Name(), func(b batch) (work, error) {
+	out := dev.AllocHalf(taps*o.Batch*o.Lengths.Longest(), o.Model.Target.HiddenSize)
+	r, err := o.measure(ctx, dev, o.Model.Target, func(b batch) (work, error) {
 		err := t.Forward(b.ids, b.offsets, o.Model.Taps, out.RowRange(0, taps*len(b.ids)))
 		if err == nil {
 			err = dev.Sync()

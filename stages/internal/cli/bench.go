@@ -60,6 +60,7 @@ func newBenchModel(s streams, name, short string, run func(context.Context, benc
 	fs.IntVar(&o.Batch, "batch", 4, "documents of a batch")
 	fs.IntVar(&o.Anchors, "anchors", 512, "at most, of a document")
 	fs.Float64Var(&o.Seconds, "seconds", 5, "to measure for, after one batch to warm up")
+	fs.BoolVar(&o.Profile, "profile", false, "add the seconds that each op takes in one more batch")
 	fs.Bool("json", true, "the report is JSON in any case")
 	return cmd
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -17,16 +18,12 @@ func newVerify(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify --target DIR --golden DIR",
 		Short: "Check tokenizer, target, drafter and optimizer against golden vectors",
-		Long: "verify makes every check that the golden folder's files allow, and fails if one of them does. It prints a table on a\n" +
-			"terminal and JSON elsewhere.",
+		Long: "verify makes every check that the golden folder's files allow, and fails if one of them does. A GPU is checked twice: in\n" +
+			"float32, and in bfloat16 at the tolerances of that. It prints a table on a terminal and JSON elsewhere.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			dev, err := backend.Open(device)
+			report, err := verifyDevice(cmd.Context(), device, o)
 			if err != nil {
-				return err
-			}
-			report, err := verify.Run(cmd.Context(), dev, o)
-			if err = errors.Join(err, dev.Close()); err != nil {
 				return err
 			}
 			if asJSON || !isTerminal(s.out) {
@@ -54,4 +51,29 @@ func newVerify(s streams) *cobra.Command {
 	fs.BoolVar(&asJSON, "json", false, "print JSON on a terminal too")
 	must(cmd, "target", "golden")
 	return cmd
+}
+
+// verifyDevice checks a device, and a GPU in float32 before.
+func verifyDevice(ctx context.Context, device string, o verify.Options) (verify.Report, error) {
+	exact, ok := backend.Exact(device)
+	if !ok {
+		return verifyOn(ctx, device, o)
+	}
+	report, err := verifyOn(ctx, exact, o)
+	if err != nil {
+		return report, err
+	}
+	o.BF16 = true
+	rounded, err := verifyOn(ctx, device, o)
+	report.Join("bfloat16.", rounded)
+	return report, err
+}
+
+func verifyOn(ctx context.Context, device string, o verify.Options) (verify.Report, error) {
+	dev, err := backend.Open(device)
+	if err != nil {
+		return verify.Report{}, err
+	}
+	report, err := verify.Run(ctx, dev, o)
+	return report, errors.Join(err, dev.Close())
 }

@@ -26,8 +26,8 @@ type blockActs struct {
 
 func (d *Drafter) newContext(hidden kernels.Tensor, pos kernels.Index) contextActs {
 	h := d.geo.HiddenSize
-	c := contextActs{hidden: hidden, pos: pos, fc: d.arena.Get(hidden.Rows, h), rstd: d.arena.Get(hidden.Rows, 1)}
-	d.linear(c.fc, hidden, d.Weights.Tensor(hf.FC), kernels.Tensor{})
+	c := contextActs{hidden: hidden, pos: pos, fc: d.arena.Half(hidden.Rows, h), rstd: d.arena.Get(hidden.Rows, 1)}
+	d.linear(c.fc, hidden, d.Weights.Half().Tensor(hf.FC), kernels.Tensor{})
 	c.c = d.normed(c.fc, d.Weights.Tensor(hf.HiddenNorm), c.rstd)
 	return c
 }
@@ -54,11 +54,11 @@ type block struct {
 func (d *Drafter) layer(l layer, x kernels.Tensor, ctx contextKV, b block, window int) (kernels.Tensor, blockActs) {
 	g, n := d.geo, x.Rows
 	a := blockActs{x: x, ctx: ctx,
-		uRstd: d.arena.Get(n, 1), yRstd: d.arena.Get(n, 1), mid: d.arena.Get(n, g.HiddenSize),
-		qRaw: d.arena.Get(n, g.QSize()), q: d.arena.Get(n, g.QSize()), qRstd: d.arena.Get(n, g.Heads),
-		kRaw: d.arena.Get(n, g.KVSize()), k: d.arena.Get(n, g.KVSize()), kRstd: d.arena.Get(n, g.KVHeads),
-		v: d.arena.Get(n, g.KVSize()), o: d.arena.Get(n, g.QSize()), lse: d.arena.Get(n, g.Heads),
-		gate: d.arena.Get(n, g.IntermediateSize), up: d.arena.Get(n, g.IntermediateSize)}
+		uRstd: d.arena.Get(n, 1), yRstd: d.arena.Get(n, 1), mid: d.arena.Half(n, g.HiddenSize),
+		qRaw: d.arena.Half(n, g.QSize()), q: d.arena.Half(n, g.QSize()), qRstd: d.arena.Get(n, g.Heads),
+		kRaw: d.arena.Half(n, g.KVSize()), k: d.arena.Half(n, g.KVSize()), kRstd: d.arena.Get(n, g.KVHeads),
+		v: d.arena.Half(n, g.KVSize()), o: d.arena.Half(n, g.QSize()), lse: d.arena.Get(n, g.Heads),
+		gate: d.arena.Half(n, g.IntermediateSize), up: d.arena.Half(n, g.IntermediateSize)}
 	a.u = d.normed(x, l.inputNorm, a.uRstd)
 	d.linear(a.qRaw, a.u, l.q, l.qBias)
 	d.linear(a.kRaw, a.u, l.k, l.kBias)
@@ -72,7 +72,7 @@ func (d *Drafter) layer(l layer, x kernels.Tensor, ctx contextKV, b block, windo
 	a.y = d.normed(a.mid, l.postNorm, a.yRstd)
 	d.linear(a.gate, a.y, l.gate, kernels.Tensor{})
 	d.linear(a.up, a.y, l.up, kernels.Tensor{})
-	out := d.arena.Get(n, g.HiddenSize)
+	out := d.arena.Half(n, g.HiddenSize)
 	d.dev.Copy(out, a.mid)
 	d.residual(out, d.activated(a), l.down, kernels.Tensor{})
 	return out, a
@@ -80,7 +80,7 @@ func (d *Drafter) layer(l layer, x kernels.Tensor, ctx contextKV, b block, windo
 
 // activated returns silu(gate)·up; the backward pass computes it again rather than keep it.
 func (d *Drafter) activated(a blockActs) kernels.Tensor {
-	act := d.arena.Get(a.gate.Rows, a.gate.Cols)
+	act := d.arena.Half(a.gate.Rows, a.gate.Cols)
 	d.dev.SwiGLU(act, a.gate, a.up)
 	return act
 }

@@ -19,7 +19,7 @@ type DraftSession struct {
 func (d *Drafter) NewSession(capacity int) *DraftSession {
 	s := &DraftSession{d: d}
 	for range d.layers {
-		s.layer = append(s.layer, contextKV{k: d.dev.Alloc(capacity, d.geo.KVSize()), v: d.dev.Alloc(capacity, d.geo.KVSize())})
+		s.layer = append(s.layer, contextKV{k: d.dev.AllocHalf(capacity, d.geo.KVSize()), v: d.dev.AllocHalf(capacity, d.geo.KVSize())})
 	}
 	return s
 }
@@ -64,7 +64,7 @@ func (s *DraftSession) Propose(id int32) ([]int32, error) {
 		pos[i] = int32(s.n + i)
 	}
 	b := block{blocks: []kernels.Block{{Start: 0, Anchor: int32(s.n)}}, pos: d.dev.Index(pos), size: size}
-	x := d.arena.Get(size, d.geo.HiddenSize)
+	x := d.arena.Half(size, d.geo.HiddenSize)
 	d.dev.Gather(x, d.Embedding, d.dev.Index(d.blockIDs([]int32{id})))
 	for i, l := range d.layers {
 		kv := s.layer[i]

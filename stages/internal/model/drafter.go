@@ -7,7 +7,8 @@ import (
 	"penstock/schema/hf"
 )
 
-// Drafter is a DFlash drafter on a device. Embedding and head are the target's and frozen.
+// Drafter is a DFlash drafter on a device. Embedding and head are the target's and frozen. Weights are float32; products use
+// their copy in the device's half type.
 type Drafter struct {
 	decoder
 	Vocabulary
@@ -18,26 +19,49 @@ type Drafter struct {
 
 // NewDrafter allocates a drafter and fills its weights from a source.
 func NewDrafter(dev kernels.Device, cfg hf.DrafterConfig, vocab Vocabulary, from Source) (*Drafter, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("drafter: %w", err)
+	d, err := blankDrafter(dev, cfg, vocab)
+	if err == nil {
+		err = d.Weights.Load(from)
 	}
-	if e := vocab.Embedding; e.Rows != cfg.VocabSize || e.Cols != cfg.HiddenSize {
-		return nil, fmt.Errorf("drafter: the target's embedding is %d×%d, the drafter's vocabulary and hidden size are %d and %d",
-			e.Rows, e.Cols, cfg.VocabSize, cfg.HiddenSize)
-	}
-	d := &Drafter{decoder: newDecoder(dev, cfg.Geometry), Vocabulary: vocab, Config: cfg, Weights: NewParams(dev, cfg.Shapes())}
-	d.layers = d.layersOf(d.Weights)
-	if err := d.Weights.Load(from); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("drafter: %w", err)
 	}
 	return d, nil
 }
 
-// layersOf sorts a set of the drafter's shapes into layers.
-func (d *Drafter) layersOf(p *Params) []layer {
+// FillDrafter is NewDrafter for weights that may be made on the device.
+func FillDrafter(dev kernels.Device, cfg hf.DrafterConfig, vocab Vocabulary, fill Fill) (*Drafter, error) {
+	d, err := blankDrafter(dev, cfg, vocab)
+	if err == nil {
+		err = d.Weights.Fill(fill)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("drafter: %w", err)
+	}
+	return d, nil
+}
+
+func blankDrafter(dev kernels.Device, cfg hf.DrafterConfig, vocab Vocabulary) (*Drafter, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if e := vocab.Embedding; e.Rows != cfg.VocabSize || e.Cols != cfg.HiddenSize {
+		return nil, fmt.Errorf("the target's embedding is %d×%d, the drafter's vocabulary and hidden size are %d and %d",
+			e.Rows, e.Cols, cfg.VocabSize, cfg.HiddenSize)
+	}
+	d := &Drafter{decoder: newDecoder(dev, cfg.Geometry), Vocabulary: vocab, Config: cfg, Weights: NewParams(dev, cfg.Shapes()).WithHalf()}
+	d.layers = d.layersOf(d.Weights.Half(), d.Weights)
+	return d, nil
+}
+
+// layersOf sorts sets of the drafter's shapes into layers: one for the weights of products, one for norms and biases.
+func (d *Drafter) layersOf(products, vectors *Params) []layer {
 	layers := make([]layer, d.Config.Layers)
 	for i := range layers {
-		layers[i] = newLayer(func(part hf.Part) kernels.Tensor { return p.Tensor(hf.LayerName(i, part)) })
+		of := func(p *Params) func(hf.Part) kernels.Tensor {
+			return func(part hf.Part) kernels.Tensor { return p.Tensor(hf.LayerName(i, part)) }
+		}
+		layers[i] = newLayer(of(products), of(vectors))
 	}
 	return layers
 }

@@ -19,6 +19,8 @@ func (c *counting) Alloc(rows, cols int) kernels.Tensor {
 	return c.Ref.Alloc(rows, cols)
 }
 
+func (c *counting) AllocHalf(rows, cols int) kernels.Tensor { return c.Alloc(rows, cols) }
+
 // shape is a target of 4 layers with grouped heads, which has no files.
 func shape(bias bool) *hf.Target {
 	return &hf.Target{Architecture: "Qwen3ForCausalLM", Geometry: hf.Geometry{

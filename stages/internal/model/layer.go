@@ -7,8 +7,8 @@ import (
 	"penstock/schema/hf"
 )
 
-// layer is one decoder layer's tensors, [out, in] as they are stored, or their gradients.
-// A nil tensor is a part that the model does not have.
+// layer is one decoder layer's tensors, [out, in] as they are stored, or their gradients. The weights of products are of the
+// device's half type, the others, and all gradients, of float32. A nil tensor is a part that the model does not have.
 type layer struct {
 	inputNorm, postNorm        kernels.Tensor
 	q, k, v, o                 kernels.Tensor
@@ -17,13 +17,14 @@ type layer struct {
 	gate, up, down             kernels.Tensor
 }
 
-func newLayer(get func(hf.Part) kernels.Tensor) layer {
+// newLayer takes the weights of products from one place and norms and biases from another.
+func newLayer(product, vector func(hf.Part) kernels.Tensor) layer {
 	return layer{
-		inputNorm: get(hf.InputNorm), postNorm: get(hf.PostNorm),
-		q: get(hf.QProj), k: get(hf.KProj), v: get(hf.VProj), o: get(hf.OProj),
-		qBias: get(hf.QBias), kBias: get(hf.KBias), vBias: get(hf.VBias), oBias: get(hf.OBias),
-		qNorm: get(hf.QNorm), kNorm: get(hf.KNorm),
-		gate: get(hf.GateProj), up: get(hf.UpProj), down: get(hf.DownProj),
+		inputNorm: vector(hf.InputNorm), postNorm: vector(hf.PostNorm),
+		q: product(hf.QProj), k: product(hf.KProj), v: product(hf.VProj), o: product(hf.OProj),
+		qBias: vector(hf.QBias), kBias: vector(hf.KBias), vBias: vector(hf.VBias), oBias: vector(hf.OBias),
+		qNorm: vector(hf.QNorm), kNorm: vector(hf.KNorm),
+		gate: product(hf.GateProj), up: product(hf.UpProj), down: product(hf.DownProj),
 	}
 }
 
@@ -64,7 +65,7 @@ func (d *decoder) residual(y, x, w, bias kernels.Tensor) {
 
 // normed returns RMSNorm(x) in new scratch memory.
 func (d *decoder) normed(x, w, rstd kernels.Tensor) kernels.Tensor {
-	y := d.arena.Get(x.Rows, x.Cols)
+	y := d.arena.Half(x.Rows, x.Cols)
 	d.dev.RMSNorm(y, x, w, rstd, d.eps())
 	return y
 }

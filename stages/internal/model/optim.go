@@ -48,7 +48,7 @@ func (o *Optimizer) Step(grads *Params, den, lr float64) (norm float64, err erro
 		scale *= min(1, o.Clip/(norm+1e-6))
 	}
 	o.Steps++
-	o.dev.AdamW(o.Weights.Flat, o.M.Flat, o.V.Flat, grads.Flat, kernels.Adam{
+	o.dev.AdamW(o.Weights.Flat, o.Weights.copied(), o.M.Flat, o.V.Flat, grads.Flat, kernels.Adam{
 		LR: float32(lr), Beta1: float32(o.Beta1), Beta2: float32(o.Beta2), Eps: float32(o.Eps), Decay: float32(o.AdamW.Decay),
 		Step: o.Steps, GradScale: float32(scale)})
 	if err := o.dev.Sync(); err != nil {

@@ -18,6 +18,7 @@ type Params struct {
 	shapes []hf.Shape
 	views  []kernels.Tensor
 	dev    kernels.Device
+	half   *Params // p itself where the device's half type is float32; nil without one
 }
 
 // NewParams allocates zeroed tensors of the given shapes. A shape of one dimension is one row.
@@ -39,6 +40,34 @@ func (p *Params) size() int {
 // Over returns a set of the same shapes in other memory of the device, as long as p.Flat and with zero gaps.
 func (p *Params) Over(flat kernels.Tensor) *Params {
 	return (&Params{shapes: p.shapes, dev: p.dev}).over(flat)
+}
+
+// WithHalf lets the set keep a copy of itself in the device's half type. Load and Optimizer.Step bring it up to date; whoever
+// writes Flat otherwise calls Refresh.
+func (p *Params) WithHalf() *Params {
+	p.half = p
+	if p.dev.Half() != kernels.Float32 {
+		p.half = p.Over(p.dev.AllocHalf(1, p.size()))
+	}
+	return p
+}
+
+// Half returns the copy, or the set itself where the half type is float32.
+func (p *Params) Half() *Params { return p.half }
+
+// Refresh copies the set to its copy.
+func (p *Params) Refresh() {
+	if copied := p.copied(); !copied.IsNil() {
+		p.dev.Copy(copied, p.Flat)
+	}
+}
+
+// copied is Flat of the copy, the nil tensor if there is no other memory.
+func (p *Params) copied() kernels.Tensor {
+	if p.half == nil || p.half == p {
+		return kernels.Tensor{}
+	}
+	return p.half.Flat
 }
 
 func (p *Params) over(flat kernels.Tensor) *Params {
@@ -95,17 +124,28 @@ func (p *Params) Read(name string) ([]float32, error) {
 	return v, p.dev.Sync()
 }
 
+// Fill sets every tensor on the device.
+func (p *Params) Fill(fill Fill) error {
+	for i, s := range p.shapes {
+		if err := fill(p.views[i], s); err != nil {
+			return err
+		}
+	}
+	p.Refresh()
+	return p.dev.Sync()
+}
+
 // Load fills every tensor from a source.
 func (p *Params) Load(from Source) error {
-	for i, s := range p.shapes {
+	return p.Fill(func(dst kernels.Tensor, s hf.Shape) error {
 		v, err := from(s)
 		if err != nil {
 			return err
 		}
-		if len(v) != p.views[i].Len() {
+		if len(v) != dst.Len() {
 			return fmt.Errorf("tensor %q: %d elements, want %v", s.Name, len(v), s.Dims)
 		}
-		p.dev.Upload(p.views[i], v)
-	}
-	return p.dev.Sync()
+		p.dev.Upload(dst, v)
+		return nil
+	})
 }

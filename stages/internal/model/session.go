@@ -26,9 +26,9 @@ func (m *Target) NewSession(capacity int, taps []int) (*Session, error) {
 			return nil, err
 		}
 	}
-	s := &Session{m: m, taps: taps, taken: m.dev.Alloc(capacity, len(taps)*m.geo.HiddenSize)}
+	s := &Session{m: m, taps: taps, taken: m.dev.AllocHalf(capacity, len(taps)*m.geo.HiddenSize)}
 	for range m.layers {
-		s.layer = append(s.layer, cache{k: m.dev.Alloc(capacity, m.geo.KVSize()), v: m.dev.Alloc(capacity, m.geo.KVSize())})
+		s.layer = append(s.layer, cache{k: m.dev.AllocHalf(capacity, m.geo.KVSize()), v: m.dev.AllocHalf(capacity, m.geo.KVSize())})
 	}
 	return s, nil
 }

@@ -55,12 +55,12 @@ func (d *Drafter) forward(b *Batch, s slots) trace {
 	for i, a := range b.Anchors {
 		anchors[i] = b.IDs[a]
 	}
-	x := d.arena.Get(len(s.pos), g.HiddenSize)
+	x := d.arena.Half(len(s.pos), g.HiddenSize)
 	d.dev.Gather(x, d.Embedding, d.dev.Index(d.blockIDs(anchors)))
 	for i, l := range d.layers {
 		rows := len(b.IDs)
-		kv := contextKV{raw: d.arena.Get(rows, g.KVSize()), rstd: d.arena.Get(rows, g.KVHeads),
-			k: d.arena.Get(rows, g.KVSize()), v: d.arena.Get(rows, g.KVSize())}
+		kv := contextKV{raw: d.arena.Half(rows, g.KVSize()), rstd: d.arena.Get(rows, g.KVHeads),
+			k: d.arena.Half(rows, g.KVSize()), v: d.arena.Half(rows, g.KVSize())}
 		d.contextKV(l, t.ctx, kv)
 		var a blockActs
 		x, a = d.layer(l, x, kv, t.block, d.Config.LayerWindow(i))
@@ -79,7 +79,7 @@ type headActs struct {
 // head projects the trained rows, fills r, and leaves the gradient of the numerator in dh if wanted.
 func (d *Drafter) head(out kernels.Tensor, rows, labels []int32, loss Loss, r *Result, wanted bool) (headActs, error) {
 	n, hidden := len(rows), d.geo.HiddenSize
-	h := headActs{rows: d.dev.Index(rows), x: d.arena.Get(n, hidden), rstd: d.arena.Get(n, 1)}
+	h := headActs{rows: d.dev.Index(rows), x: d.arena.Half(n, hidden), rstd: d.arena.Get(n, 1)}
 	d.dev.Gather(h.x, out, h.rows)
 	y := d.normed(h.x, d.Weights.Tensor(hf.FinalNorm), h.rstd)
 
@@ -100,7 +100,7 @@ func (d *Drafter) head(out kernels.Tensor, rows, labels []int32, loss Loss, r *R
 		pick(all)
 	}
 	if wanted {
-		h.dh = d.arena.Get(n, hidden)
+		h.dh = d.arena.Half(n, hidden)
 		d.dev.Upload(weight, factor)
 	}
 	d.dev.HeadLoss(ce, hit, h.dh, y, d.Head, weight, d.dev.Index(labels))
@@ -134,10 +134,10 @@ func (d *Drafter) head(out kernels.Tensor, rows, labels []int32, loss Loss, r *R
 func (d *Drafter) backward(t trace, h headActs, grads *Params) {
 	hidden := d.geo.HiddenSize
 	dx, dc := d.arena.ZeroHalf(t.out.Rows, hidden), d.arena.ZeroHalf(t.ctx.c.Rows, hidden)
-	drows := d.arena.Get(h.x.Rows, hidden)
+	drows := d.arena.Half(h.x.Rows, hidden)
 	d.dev.RMSNormBackward(drows, grads.Tensor(hf.FinalNorm), h.dh, h.x, d.Weights.Tensor(hf.FinalNorm), h.rstd, false)
 	d.dev.Scatter(dx, drows, h.rows)
-	into := d.layersOf(grads)
+	into := d.layersOf(grads, grads)
 	for i := len(d.layers) - 1; i >= 0; i-- {
 		d.layerBackward(d.layers[i], into[i], t.acts[i], t.ctx, t.block, d.Config.LayerWindow(i), dx, dc)
 	}

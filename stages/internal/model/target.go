@@ -25,28 +25,36 @@ type Target struct {
 
 // LoadTarget uploads the first n layers of t; Session needs all t.Layers of them.
 func LoadTarget(dev kernels.Device, t *hf.Target, n int) (*Target, error) {
-	return NewTarget(dev, t, n, Files(t))
+	return FillTarget(dev, t, n, fromFiles(dev, t))
 }
 
 // NewTarget builds the first n layers of a decoder shaped like t from a source; t need not have files.
 func NewTarget(dev kernels.Device, t *hf.Target, n int, from Source) (*Target, error) {
+	return FillTarget(dev, t, n, fromSource(dev, from))
+}
+
+// FillTarget is NewTarget for weights that may be made on the device.
+func FillTarget(dev kernels.Device, t *hf.Target, n int, fill Fill) (*Target, error) {
 	if n < 1 || n > t.Layers {
 		return nil, fmt.Errorf("%d layers of a target that has %d", n, t.Layers)
 	}
 	m := &Target{decoder: newDecoder(dev, t.Geometry)}
-	up := newUploader(dev, t.Shapes(), from)
+	up := newUploader(dev, t.Shapes(), fill)
 	m.Vocabulary = up.vocabulary(t.TieEmbeddings)
 	for i := range n {
 		m.windows = append(m.windows, t.LayerWindow(i))
-		m.layers = append(m.layers, newLayer(func(p hf.Part) kernels.Tensor { return up.tensor("model." + hf.LayerName(i, p)) }))
+		of := func(get func(string) kernels.Tensor) func(hf.Part) kernels.Tensor {
+			return func(p hf.Part) kernels.Tensor { return get("model." + hf.LayerName(i, p)) }
+		}
+		m.layers = append(m.layers, newLayer(of(up.product), of(up.vector)))
 	}
-	m.norm = up.tensor("model." + hf.FinalNorm)
+	m.norm = up.vector("model." + hf.FinalNorm)
 	return m, up.finish()
 }
 
 // LoadVocabulary uploads only what a drafter needs of its target.
 func LoadVocabulary(dev kernels.Device, t *hf.Target) (Vocabulary, error) {
-	up := newUploader(dev, t.Shapes(), Files(t))
+	up := newUploader(dev, t.Shapes(), fromFiles(dev, t))
 	return up.vocabulary(t.TieEmbeddings), up.finish()
 }
 
@@ -75,7 +83,7 @@ func (m *Target) Forward(ids, offsets []int32, taps []int, out kernels.Tensor) e
 	x := m.embed(ids)
 	for i, l := range m.layers[:taps[len(taps)-1]+1] {
 		mark := m.arena.Mark()
-		k, v := m.arena.Get(x.Rows, m.geo.KVSize()), m.arena.Get(x.Rows, m.geo.KVSize())
+		k, v := m.arena.Half(x.Rows, m.geo.KVSize()), m.arena.Half(x.Rows, m.geo.KVSize())
 		m.layer(l, x, cache{k: k, v: v, newK: k, newV: v}, p, m.windows[i])
 		m.arena.Release(mark)
 		if at := slices.Index(taps, i); at >= 0 {
@@ -102,7 +110,7 @@ type pass struct {
 type cache struct{ k, v, newK, newV kernels.Tensor }
 
 func (m *Target) embed(ids []int32) kernels.Tensor {
-	x := m.arena.Get(len(ids), m.geo.HiddenSize)
+	x := m.arena.Half(len(ids), m.geo.HiddenSize)
 	m.dev.Gather(x, m.Embedding, m.dev.Index(ids))
 	return x
 }
@@ -110,7 +118,7 @@ func (m *Target) embed(ids []int32) kernels.Tensor {
 // layer runs one layer on x [T, H] in place; window is its sliding window or 0.
 func (m *Target) layer(l layer, x kernels.Tensor, c cache, p pass, window int) {
 	u := m.normed(x, l.inputNorm, kernels.Tensor{})
-	q, o := m.arena.Get(x.Rows, m.geo.QSize()), m.arena.Get(x.Rows, m.geo.QSize())
+	q, o := m.arena.Half(x.Rows, m.geo.QSize()), m.arena.Half(x.Rows, m.geo.QSize())
 	m.linear(q, u, l.q, l.qBias)
 	m.linear(c.newK, u, l.k, l.kBias)
 	m.linear(c.newV, u, l.v, l.vBias)
@@ -120,7 +128,7 @@ func (m *Target) layer(l layer, x kernels.Tensor, c cache, p pass, window int) {
 	m.residual(x, o, l.o, l.oBias)
 
 	rows := min(x.Rows, mlpRows)
-	gate, up := m.arena.Get(rows, m.geo.IntermediateSize), m.arena.Get(rows, m.geo.IntermediateSize)
+	gate, up := m.arena.Half(rows, m.geo.IntermediateSize), m.arena.Half(rows, m.geo.IntermediateSize)
 	m.dev.RMSNorm(u, x, l.postNorm, kernels.Tensor{}, m.eps())
 	for lo := 0; lo < x.Rows; lo += mlpRows {
 		hi := min(lo+mlpRows, x.Rows)

@@ -10,39 +10,42 @@ import (
 // uploader brings tensors to a device and keeps the first failure.
 type uploader struct {
 	dev  kernels.Device
-	from Source
+	fill Fill
 	dims map[string][]int
 	err  error
 }
 
-func newUploader(dev kernels.Device, shapes []hf.Shape, from Source) *uploader {
-	u := &uploader{dev: dev, from: from, dims: make(map[string][]int)}
+func newUploader(dev kernels.Device, shapes []hf.Shape, fill Fill) *uploader {
+	u := &uploader{dev: dev, fill: fill, dims: make(map[string][]int)}
 	for _, s := range shapes {
 		u.dims[s.Name] = s.Dims
 	}
 	return u
 }
 
-// tensor returns the nil tensor for a name that the model does not have.
-func (u *uploader) tensor(name string) kernels.Tensor {
+// vector returns a tensor of float32, or the nil tensor for a name that the model does not have.
+func (u *uploader) vector(name string) kernels.Tensor { return u.tensor(name, u.dev.Alloc) }
+
+// product returns a tensor of the device's half type.
+func (u *uploader) product(name string) kernels.Tensor { return u.tensor(name, u.dev.AllocHalf) }
+
+func (u *uploader) tensor(name string, alloc func(rows, cols int) kernels.Tensor) kernels.Tensor {
 	dims, ok := u.dims[name]
 	if !ok || u.err != nil {
 		return kernels.Tensor{}
 	}
-	v, err := u.from(hf.Shape{Name: name, Dims: dims})
-	if err != nil {
+	t := alloc(matrix(dims))
+	if err := u.fill(t, hf.Shape{Name: name, Dims: dims}); err != nil {
 		u.err = fmt.Errorf("load %s: %w", name, err)
 		return kernels.Tensor{}
 	}
-	t := u.dev.Alloc(matrix(dims))
-	u.dev.Upload(t, v)
 	return t
 }
 
 func (u *uploader) vocabulary(tied bool) Vocabulary {
-	v := Vocabulary{Embedding: u.tensor("model." + hf.Embedding)}
+	v := Vocabulary{Embedding: u.product("model." + hf.Embedding)}
 	if v.Head = v.Embedding; !tied {
-		v.Head = u.tensor(hf.Head)
+		v.Head = u.product(hf.Head)
 	}
 	return v
 }

@@ -94,7 +94,7 @@ func (r *run) row(f folder, c hf.DrafterConfig) (*model.Batch, error) {
 	if width := len(c.Taps) * c.TargetHiddenSize; len(hidden) != len(b.IDs)*width {
 		return nil, fmt.Errorf("%s: hidden has %d elements for %d tokens of %d", f.path(stepFile), len(hidden), len(b.IDs), width)
 	}
-	b.Hidden = kernelstest.New(r.dev, len(b.IDs), len(c.Taps)*c.TargetHiddenSize, hidden)
+	b.Hidden = kernelstest.NewHalf(r.dev, len(b.IDs), len(c.Taps)*c.TargetHiddenSize, hidden)
 	return b, nil
 }
 

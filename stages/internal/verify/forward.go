@@ -46,7 +46,7 @@ func (r *run) captures(m *model.Target, ids, offsets []int32, want []float32) er
 		return err
 	}
 	h := r.target.HiddenSize
-	planes, out := r.dev.Alloc(len(cfg.Taps)*len(ids), h), r.dev.Alloc(len(ids), len(cfg.Taps)*h)
+	planes, out := r.dev.AllocHalf(len(cfg.Taps)*len(ids), h), r.dev.AllocHalf(len(ids), len(cfg.Taps)*h)
 	if err := m.Forward(ids, offsets, cfg.Taps, planes); err != nil {
 		return err
 	}

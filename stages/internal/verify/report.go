@@ -38,6 +38,15 @@ func (r *Report) add(name string, e, tolerance float64, detail string) {
 	r.Checks = append(r.Checks, c)
 }
 
+// Join adds another report's checks, their names behind a prefix.
+func (r *Report) Join(prefix string, other Report) {
+	for _, c := range other.Checks {
+		c.Name = prefix + c.Name
+		r.Checks = append(r.Checks, c)
+	}
+	r.OK = r.OK && other.OK
+}
+
 // near compares two tensors.
 func (r *Report) near(name string, got, want []float32, tolerance float64) {
 	detail := ""
