@@ -100,7 +100,7 @@ func (d *Device) HeadNormRopeBackward(dx, dw, dout, x, w, rstd base.Tensor, head
 	f := d.frequencies(op, rope, dim)
 	to, sum, do, from, by, r, p := at(op, dx), at(op, dw), at(op, dout), at(op, x), at(op, w), at(op, rstd), address(pos.Ptr)
 	d.enqueue(&call{op, []any{shape(x), heads}}, func() error {
-		parts := min(x.Rows, 2*maxParts)
+		parts := min(x.Rows, 4*maxParts)
 		part, err := d.scratch(partials, bytesOf(parts*dim))
 		if err != nil {
 			return err

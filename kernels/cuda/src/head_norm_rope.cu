@@ -40,6 +40,11 @@ __device__ inline void put_both(Half *p, Two x, int n, bool whole) {
 
 __device__ inline bool by_two(const void *p, int half) { return half % 2 == 0 && (size_t)p % (2 * sizeof(Half)) == 0; }
 
+// Part is a lane's part of one head.
+struct Part {
+    Two a[TWOS], b[TWOS];
+};
+
 #define each_two(p, i) _Pragma("unroll") for (int p = 0, i = 2 * lane_id(); p < TWOS; p++, i += 64)
 
 // angles fills the block's tables for one position: float32 angles, times factor.
@@ -52,23 +57,33 @@ __device__ inline void angles(float *cosines, float *sines, const float *inv_fre
     }
 }
 
-// A block per token, a warp per head in turn. w and rstd may be null; out may be x.
-KERNEL head_norm_rope(Half *out, const Half *x, const float *w, float *rstd, const int *pos, const float *inv_freq,
+__device__ inline Part read(const Half *head, int half, bool whole) {
+    Part x;
+    each_two(p, i) {
+        x.a[p] = both(head + i, half - i, whole);
+        x.b[p] = both(head + i + half, half - i, whole);
+    }
+    return x;
+}
+
+// A block per token, a warp per head in turn, which reads the next head before it works on one. w and rstd may be null; out
+// may be x.
+KERNEL __launch_bounds__(256, 6) head_norm_rope(Half *out, const Half *x, const float *w, float *rstd, const int *pos, const float *inv_freq,
                       int heads, int dim, float factor, float eps) {
     __shared__ float cosines[MAX_HALF], sines[MAX_HALF];
     int half = dim / 2, t = blockIdx.x;
     bool whole = by_two(x, half) && by_two(out, half);
+    int h = warp_id(), warps = blockDim.x >> 5;
+    Part next = read(x + ((i64)t * heads + h) * dim, half, whole);
     angles(cosines, sines, inv_freq, half, pos[t], factor);
     __syncthreads();
-    for (int h = warp_id(); h < heads; h += blockDim.x >> 5) {
+    for (; h < heads; h += warps) {
         i64 at = ((i64)t * heads + h) * dim;
-        Two a[TWOS], b[TWOS];
+        Part own = next;
+        Two *a = own.a, *b = own.b;
+        if (h + warps < heads) next = read(x + at + (i64)warps * dim, half, whole);
         float sum = 0;
-        each_two(p, i) {
-            a[p] = both(x + at + i, half - i, whole);
-            b[p] = both(x + at + i + half, half - i, whole);
-            for (int e = 0; e < 2; e++) sum += a[p].v[e] * a[p].v[e] + b[p].v[e] * b[p].v[e];
-        }
+        each_two(p, i) for (int e = 0; e < 2; e++) sum += a[p].v[e] * a[p].v[e] + b[p].v[e] * b[p].v[e];
         if (w) {
             float r = 1.0f / sqrtf(warp_sum(sum) / dim + eps);
             if (rstd && lane_id() == 0) rstd[(i64)t * heads + h] = r;
@@ -92,7 +107,7 @@ KERNEL head_norm_rope(Half *out, const Half *x, const float *w, float *rstd, con
 
 // Turns dout back and goes through the norm. Block p takes tokens p, p + parts, …; partial[p] [dim] receives its part of
 // dw, Σ dout·x̂. Without w, dx is dout turned back and partial is not written.
-KERNEL head_norm_rope_backward(Half *dx, float *partial, const Half *dout, const Half *x, const float *w, const float *rstd,
+KERNEL __launch_bounds__(256, 5) head_norm_rope_backward(Half *dx, float *partial, const Half *dout, const Half *x, const float *w, const float *rstd,
                                const int *pos, const float *inv_freq, int tokens, int heads, int dim, float factor) {
     __shared__ float cosines[MAX_HALF], sines[MAX_HALF];
     __shared__ float sums[8][2 * MAX_HALF];

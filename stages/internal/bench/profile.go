@@ -12,12 +12,12 @@ type profiler struct {
 	kernels.Device
 	on      bool
 	one     kernels.Tensor
-	host    [1]float32
+	host    []float32
 	seconds map[string]float64
 }
 
 func newProfiler(dev kernels.Device) *profiler {
-	return &profiler{Device: dev, one: dev.Alloc(1, 1), seconds: map[string]float64{}}
+	return &profiler{Device: dev, one: dev.Alloc(1, 1), host: make([]float32, 1), seconds: map[string]float64{}}
 }
 
 // begin returns what ends an op. A download waits for the work before it and, unlike Sync, leaves indices valid.
@@ -25,10 +25,10 @@ func (p *profiler) begin(op string) func() {
 	if !p.on {
 		return func() {}
 	}
-	p.Download(p.host[:], p.one)
+	p.Download(p.host, p.one)
 	began := time.Now()
 	return func() {
-		p.Download(p.host[:], p.one)
+		p.Download(p.host, p.one)
 		p.seconds[op] += time.Since(began).Seconds()
 	}
 }
