@@ -94,10 +94,14 @@ func (d *Device) plan(c *call, segs []base.Segment, group, rows int) (at address
 func (d *Device) CausalAttention(o, q, k, v base.Tensor, segs []base.Segment, h base.Heads) {
 	const op = "CausalAttention"
 	base.CheckCausalAttention(o, q, k, v, segs, h)
-	t := tileFor(op, h)
 	c := &call{op, []any{shape(q), shape(k), len(segs), h}}
-	list, units := d.plan(c, segs, h.Q/h.KV, t.rows)
 	of := same(op, o, q, k, v)
+	if t := d.tensorTile(of, h); t != nil {
+		d.tensorCausal(t, c, o, q, k, v, segs, h)
+		return
+	}
+	t := tileFor(op, h)
+	list, units := d.plan(c, segs, h.Q/h.KV, t.rows)
 	to, qs, ks, vs := at(op, o), at(op, q), at(op, k), at(op, v)
 	d.enqueue(c, func() error {
 		return d.launch(t.causal[of], grid{units, h.KV, 4 * t.rows}, to, qs, ks, vs, list,
@@ -118,11 +122,15 @@ func (d *Device) list(c *call, blocks []base.Block) address {
 func (d *Device) BlockAttention(o, lse, q, kc, vc, kb, vb base.Tensor, blocks []base.Block, blockSize int, h base.Heads) {
 	const op = "BlockAttention"
 	base.CheckBlockAttention(op, o, lse, q, kc, vc, kb, vb, blocks, blockSize, h)
-	t := tileFor(op, h)
 	c := &call{op, []any{shape(q), shape(kc), len(blocks), h}}
-	list, n := d.list(c, blocks), cuts(blockSize*h.Q/h.KV, t.rows)
 	of := same(op, o, q, kc, vc, kb, vb)
 	wide(op, lse)
+	if t := d.tensorTile(of, h); t != nil {
+		d.tensorBlock(t, c, o, lse, q, kc, vc, kb, vb, blocks, blockSize, h)
+		return
+	}
+	t := tileFor(op, h)
+	list, n := d.list(c, blocks), cuts(blockSize*h.Q/h.KV, t.rows)
 	to, sums, qs, kcs, vcs, kbs, vbs := at(op, o), at(op, lse), at(op, q), at(op, kc), at(op, vc), at(op, kb), at(op, vb)
 	d.enqueue(c, func() error {
 		return d.launch(t.block[of], grid{len(blocks) * n, h.KV, 4 * t.rows}, to, sums, qs, kcs, vcs, kbs, vbs, list,
@@ -140,11 +148,15 @@ func (d *Device) BlockAttentionBackward(dq, dkc, dvc, dkb, dvb, do, o, lse, q, k
 	base.Want(op, "dvc", dvc, kc.Rows, kc.Cols)
 	base.Want(op, "dkb", dkb, kb.Rows, kb.Cols)
 	base.Want(op, "dvb", dvb, kb.Rows, kb.Cols)
-	t := tileFor(op, h)
 	c := &call{op, []any{shape(q), shape(kc), len(blocks), h}}
-	list := d.list(c, blocks)
 	of := same(op, dq, dkc, dvc, dkb, dvb, do, o, q, kc, vc, kb, vb)
 	wide(op, lse)
+	if t := d.tensorTile(of, h); t != nil {
+		d.tensorBlockBackward(t, c, dq, dkc, dvc, dkb, dvb, do, o, lse, q, kc, vc, kb, vb, blocks, blockSize, h)
+		return
+	}
+	t := tileFor(op, h)
+	list := d.list(c, blocks)
 	gq, gkc, gvc, gkb, gvb := at(op, dq), at(op, dkc), at(op, dvc), at(op, dkb), at(op, dvb)
 	g, out, sums, qs, kcs, vcs, kbs, vbs := at(op, do), at(op, o), at(op, lse), at(op, q), at(op, kc), at(op, vc), at(op, kb), at(op, vb)
 	heads := []any{int32(h.Q), int32(h.KV), int32(h.Dim), int32(h.Window), h.Scale}

@@ -20,6 +20,9 @@ type Device struct {
 	half    base.Type
 	name    string
 
+	multiprocessors int
+	warpsOnly       bool // attention does without warpgroup kernels, so that their twins can be tested where they are
+
 	// The thread's own, once open has returned.
 	gpu       cu.Device
 	stream    cu.Stream
@@ -68,6 +71,9 @@ func (d *Device) open() error {
 	}
 	if d.name, err = d.gpu.Name(); err != nil {
 		return fmt.Errorf("name of the GPU: %w", err)
+	}
+	if d.multiprocessors, err = d.gpu.Attribute(cu.MultiprocessorCount); err != nil {
+		return fmt.Errorf("multiprocessors of the GPU: %w", err)
 	}
 	ctx, err := d.gpu.RetainPrimaryCtx()
 	if err != nil {

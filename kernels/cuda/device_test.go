@@ -41,6 +41,35 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// TestConformanceOfWarps: attention without warpgroup kernels, as other GPUs run it.
+func TestConformanceOfWarps(t *testing.T) {
+	d := opened(t, base.BFloat16)
+	d.warpsOnly = true
+	kernelstest.Conformance(t, d)
+}
+
+// TestWarpgroups: on Hopper the kernels that were built for it alone are there and are used; elsewhere their twins are.
+func TestWarpgroups(t *testing.T) {
+	d := opened(t, base.BFloat16)
+	major, minor, err := d.gpu.ComputeCapability()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dim := range []int{64, 128} {
+		h := base.Heads{Q: 2, KV: 1, Dim: dim, Scale: 1}
+		tile := d.tensorTile(base.BFloat16, h)
+		if tile == nil || tile.dim != dim || tile.warpgroups != (major == 9 && minor == 0) {
+			t.Errorf("heads of %d at %d.%d take %+v (built for 90a?)", dim, major, minor, tile)
+		}
+		if d.tensorTile(base.Float32, h) != nil {
+			t.Errorf("float32 heads of %d take tensor cores", dim)
+		}
+	}
+	if d.tensorTile(base.BFloat16, base.Heads{Q: 1, KV: 1, Dim: 32, Scale: 1}) != nil {
+		t.Error("heads of 32 take tensor cores")
+	}
+}
+
 func TestOpenRefusesAGPUThatIsNotThere(t *testing.T) {
 	if _, err := Open(4096, base.Float32); err == nil || !strings.Contains(err.Error(), "cuda:4096: no such GPU") {
 		t.Errorf("error %v", err)

@@ -25,7 +25,8 @@ const kernelsDir = "PENSTOCK_KERNELS"
 // kernel is an entry of a fat binary.
 type kernel struct {
 	file, name string
-	shared     int // bytes of dynamic shared memory
+	shared     int  // bytes of dynamic shared memory
+	optional   bool // only some GPUs have it; its function is zero on others
 }
 
 // kernels lists every kernel, in the order of registration.
@@ -33,8 +34,15 @@ var kernels []kernel
 
 // register adds a kernel and returns its number.
 func register(file, name string, shared int) int {
-	kernels = append(kernels, kernel{file, name, shared})
+	kernels = append(kernels, kernel{file: file, name: name, shared: shared})
 	return len(kernels) - 1
+}
+
+// registerOptional adds a kernel that is built for some GPUs alone.
+func registerOptional(file, name string, shared int) int {
+	k := register(file, name, shared)
+	kernels[k].optional = true
+	return k
 }
 
 // typed is a kernel over the half type: its number for each type of elements.
@@ -81,6 +89,10 @@ func loadKernels() ([]cu.Function, error) {
 			modules[k.file] = m
 		}
 		f, err := m.Function(k.name)
+		if k.optional && errors.Is(err, cu.NotFound) {
+			functions = append(functions, cu.Function{})
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("CUDA kernel %s in %s.fatbin of %s: %w", k.name, k.file, place, err)
 		}

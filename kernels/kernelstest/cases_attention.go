@@ -2,6 +2,7 @@ package kernelstest
 
 import (
 	"fmt"
+	"slices"
 
 	"penstock/kernels"
 )
@@ -14,6 +15,10 @@ var heads = []kernels.Heads{
 	{Q: 4, KV: 4, Dim: 32, Scale: 0.2, Window: 5},
 	{Q: 4, KV: 2, Dim: 128, Scale: 0.09, Window: 1},
 	{Q: 2, KV: 1, Dim: 32, Scale: 0.2, Window: 40},
+	{Q: 3, KV: 3, Dim: 64, Scale: 0.125, Window: 33},
+	{Q: 8, KV: 1, Dim: 64, Scale: 0.125},
+	{Q: 4, KV: 1, Dim: 128, Scale: 0.09},
+	{Q: 3, KV: 1, Dim: 128, Scale: 0.09, Window: 70},
 }
 
 // segments are packed documents, documents behind a cache, and one of a single token.
@@ -22,6 +27,7 @@ var segments = [][]kernels.Segment{
 	{{Q0: 0, Q1: 1, K0: 0, K1: 1}},
 	{{Q0: 0, Q1: 37, K0: 0, K1: 37}, {Q0: 37, Q1: 38, K0: 37, K1: 38}, {Q0: 38, Q1: 120, K0: 38, K1: 120}},
 	{{Q0: 0, Q1: 8, K0: 0, K1: 70}, {Q0: 8, Q1: 9, K0: 70, K1: 171}},
+	{{Q0: 0, Q1: 129, K0: 0, K1: 129}, {Q0: 129, Q1: 139, K0: 129, K1: 400}, {Q0: 139, Q1: 203, K0: 400, K1: 464}},
 }
 
 // blockSets are sorted blocks over several documents, with empty contexts and equal anchors among them.
@@ -35,6 +41,16 @@ var blockSets = []struct {
 	{1, 1, []kernels.Block{{Start: 0, Anchor: 0}}},
 	{40, 7, []kernels.Block{{Start: 0, Anchor: 0}, {Start: 0, Anchor: 1}, {Start: 0, Anchor: 20}, {Start: 20, Anchor: 20}, {Start: 20, Anchor: 39}}},
 	{150, 16, []kernels.Block{{Start: 0, Anchor: 3}, {Start: 10, Anchor: 60}, {Start: 10, Anchor: 64}, {Start: 100, Anchor: 130}, {Start: 100, Anchor: 150}}},
+	{410, 10, slices.Concat(dense(0, 60, 66), dense(90, 90, 92), dense(90, 404, 411))},
+	{300, 8, dense(0, 286, 300)},
+}
+
+// dense is a block of one document at every anchor in [from, to).
+func dense(start, from, to int32) (blocks []kernels.Block) {
+	for a := from; a < to; a++ {
+		blocks = append(blocks, kernels.Block{Start: start, Anchor: a})
+	}
+	return blocks
 }
 
 func attentionCases() []Case {
