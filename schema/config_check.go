@@ -109,6 +109,8 @@ func (c *Config) checkRecipe(p *checker) {
 	p.count("draft.block_size", d.BlockSize, 2, 256)
 	p.count("draft.layers", d.Layers, 1, 256)
 	p.count("draft.window", d.Window, 0, many)
+	p.ok(d.Window < 1 || d.Window >= d.BlockSize, "draft.window", "%d is below draft.block_size %d: servers would hide a block's first slots from its last", d.Window, d.BlockSize)
+	p.ok(d.Window < 1 || d.Layers > 1, "draft.window", "%d, but the last of draft.layers is never sliding, and there is only one", d.Window)
 	p.count("draft.mask_token_id", d.MaskTokenID, -1, many)
 	dir, isPath := strings.CutPrefix(d.Init, "path:")
 	p.ok(d.Init == "target" || d.Init == "random" || isPath && dir != "", "draft.init", "%q is neither target, random nor path:DIR", d.Init)

@@ -44,16 +44,14 @@ type config struct {
 	Text            json.RawMessage `json:"text_config"`
 
 	// Drafters only.
-	TargetHidden *int     `json:"target_hidden_size"`
-	TargetLayers *int     `json:"num_target_layers"`
-	BlockSize    *int     `json:"block_size"`
-	Window       *int     `json:"window_of_first_layers"`
-	Gamma        *float64 `json:"loss_decay_gamma"`
-	DFlash       *struct {
-		Taps      []int `json:"target_layer_ids"`
-		Mask      *int  `json:"mask_token_id"`
-		BlockSize *int  `json:"block_size"`
-	} `json:"dflash_config"`
+	TargetHidden *int          `json:"target_hidden_size"`
+	TargetLayers *int          `json:"num_target_layers"`
+	BlockSize    *int          `json:"block_size"`
+	Window       *int          `json:"window_of_first_layers"`
+	Gamma        *float64      `json:"loss_decay_gamma"`
+	Causal       *bool         `json:"is_causal"`
+	NeoX         *bool         `json:"is_neox_style"`
+	DFlash       *dflashConfig `json:"dflash_config"`
 }
 
 // nullable tells an absent number from null.

@@ -23,17 +23,13 @@ var (
 // Drafter is an open drafter: its configuration and its mapped weights.
 type Drafter struct {
 	DrafterConfig
-	Path    string // of the weights
-	weights *safetensors.File
+	Path    string // of the weights: their file, or the directory of their shards
+	weights weights
 }
 
-// ReadDrafter opens dir's config.json or drafter_config.json and its model.safetensors or drafter.safetensors.
+// ReadDrafter opens dir's config.json or drafter_config.json and its model.safetensors, its shards or drafter.safetensors.
 func ReadDrafter(dir string) (*Drafter, error) {
 	c, err := find(dir, drafterConfigs)
-	if err != nil {
-		return nil, fmt.Errorf("drafter %s: %w", dir, err)
-	}
-	w, err := find(dir, drafterWeights)
 	if err != nil {
 		return nil, fmt.Errorf("drafter %s: %w", dir, err)
 	}
@@ -41,7 +37,16 @@ func ReadDrafter(dir string) (*Drafter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return OpenDrafter(cfg, w)
+	if w, err := find(dir, drafterWeights); err == nil {
+		return OpenDrafter(cfg, w)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("drafter %s: %w", dir, err)
+	}
+	shards, err := safetensors.OpenDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("drafter %s: has neither %s nor shards of it: %w", dir, safetensors.SingleFile, err)
+	}
+	return newDrafter(cfg, dir, shards)
 }
 
 func find(dir string, names []string) (string, error) {
@@ -56,15 +61,19 @@ func find(dir string, names []string) (string, error) {
 	return "", fmt.Errorf("has none of %v: %w", names, fs.ErrNotExist)
 }
 
-// OpenDrafter maps the weights and checks them against the configuration: every tensor is there with its shape, and no
+// OpenDrafter maps a file of weights and checks it against the configuration: every tensor is there with its shape, and no
 // other is, since a tensor that is not understood would be left out of the forward without a word.
-func OpenDrafter(cfg DrafterConfig, weights string) (*Drafter, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("drafter %s: %w", weights, err)
-	}
-	f, err := safetensors.Open(weights)
+func OpenDrafter(cfg DrafterConfig, path string) (*Drafter, error) {
+	f, err := safetensors.Open(path)
 	if err != nil {
 		return nil, err
+	}
+	return newDrafter(cfg, path, f)
+}
+
+func newDrafter(cfg DrafterConfig, path string, f weights) (*Drafter, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, errors.Join(fmt.Errorf("drafter %s: %w", path, err), f.Close())
 	}
 	p := problems{}
 	if fc, err := f.Tensor(FC); err == nil && len(fc.Shape) == 2 && fc.Shape[1] != len(cfg.Taps)*cfg.TargetHiddenSize {
@@ -79,9 +88,9 @@ func OpenDrafter(cfg DrafterConfig, weights string) (*Drafter, error) {
 		}
 	}
 	if err := p.join(); err != nil {
-		return nil, errors.Join(fmt.Errorf("drafter %s: the weights do not fit the configuration: %w", weights, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("drafter %s: the weights do not fit the configuration: %w", path, err), f.Close())
 	}
-	return &Drafter{DrafterConfig: cfg, Path: weights, weights: f}, nil
+	return &Drafter{DrafterConfig: cfg, Path: path, weights: f}, nil
 }
 
 // Tensor returns a tensor by its name, such as FC or LayerName(0, QProj).

@@ -26,8 +26,11 @@ type DrafterConfig struct {
 }
 
 // NewDrafterConfig shapes a drafter like the target's layers: layers of them, all but the last with the sliding window
-// unless it is 0.
+// unless it is 0. A single layer is never sliding.
 func NewDrafterConfig(t *Target, layers, blockSize, window, maskTokenID int, taps []int) DrafterConfig {
+	if layers < 2 {
+		window = 0
+	}
 	c := DrafterConfig{Geometry: t.Geometry, TargetHiddenSize: t.HiddenSize, TargetLayers: t.Layers, BlockSize: blockSize,
 		Taps: slices.Clone(taps), MaskTokenID: maskTokenID, Window: window}
 	c.Layers = layers
@@ -143,23 +146,22 @@ func (c *config) drafter() (DrafterConfig, error) {
 	if c.DFlash == nil {
 		return DrafterConfig{}, errors.Join(append(errs, errors.New("dflash_config: is missing: not a DFlash drafter"))...)
 	}
-	need := func(key string, v *int) int {
-		if v == nil {
+	errs = append(errs, c.foreign())
+	need := func(key string, places ...*int) (n int) {
+		places = slices.DeleteFunc(places, func(v *int) bool { return v == nil })
+		if len(places) == 0 {
 			errs = append(errs, fmt.Errorf("%s: is missing", key))
 			return 0
 		}
-		return *v
-	}
-	block := c.BlockSize
-	switch inner := c.DFlash.BlockSize; {
-	case block == nil:
-		block = inner
-	case inner != nil && *inner != *block:
-		errs = append(errs, fmt.Errorf("block_size: is %d, but dflash_config says %d", *block, *inner))
+		if n = *places[0]; *places[len(places)-1] != n {
+			errs = append(errs, fmt.Errorf("%s: is %d, but dflash_config says %d", key, n, *places[1]))
+		}
+		return n
 	}
 	d := DrafterConfig{
-		Geometry: g, TargetHiddenSize: or(c.TargetHidden, g.HiddenSize), TargetLayers: need("num_target_layers", c.TargetLayers),
-		BlockSize: need("block_size", block), Taps: c.DFlash.Taps,
+		Geometry: g, TargetHiddenSize: or(c.TargetHidden, g.HiddenSize),
+		TargetLayers: need("num_target_layers", c.TargetLayers, c.DFlash.TargetLayers),
+		BlockSize:    need("block_size", c.BlockSize, c.DFlash.BlockSize), Taps: c.DFlash.Taps,
 		MaskTokenID: need("dflash_config.mask_token_id", c.DFlash.Mask),
 		LayerTypes:  c.LayerTypes, Gamma: or(c.Gamma, 0),
 	}

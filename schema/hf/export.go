@@ -55,6 +55,9 @@ func (c DrafterConfig) checkServable() error {
 	if c.TargetHiddenSize != c.HiddenSize {
 		errs = append(errs, fmt.Errorf("hidden_size is %d, the target's %d: SGLang reads drafters of the target's size alone", c.HiddenSize, c.TargetHiddenSize))
 	}
+	if slices.Contains(c.LayerTypes, SlidingAttention) && c.Window < c.BlockSize {
+		errs = append(errs, fmt.Errorf("sliding_window is %d, below block_size %d: servers would hide a block's first slots from its last", c.Window, c.BlockSize))
+	}
 	return errors.Join(errs...)
 }
 

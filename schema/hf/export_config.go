@@ -43,7 +43,7 @@ type exportedDFlash struct {
 
 func (x Export) config(c DrafterConfig) exported {
 	e := exported{
-		Architectures: []string{"DFlashDraftModel"}, AutoMap: map[string]string{"AutoModel": "dflash.DFlashDraftModel"}, ModelType: "qwen3", BlockSize: c.BlockSize,
+		Architectures: []string{drafterArchitecture}, AutoMap: map[string]string{"AutoModel": "dflash.DFlashDraftModel"}, ModelType: "qwen3", BlockSize: c.BlockSize,
 		DFlash: exportedDFlash{c.BlockSize, c.MaskTokenID, c.Taps},
 		Hidden: c.HiddenSize, TargetHidden: c.TargetHiddenSize, Intermediate: c.IntermediateSize, Layers: c.Layers,
 		Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, LayerTypes: c.LayerTypes, TargetLayers: c.TargetLayers,

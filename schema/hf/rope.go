@@ -165,6 +165,9 @@ func (s RopeScaling) keys(theta float64) map[string]any {
 		m["low_freq_factor"], m["high_freq_factor"] = s.LowFreq, s.HighFreq
 	case YarnRope:
 		m["beta_fast"], m["beta_slow"], m["attention_factor"], m["truncate"] = s.BetaFast, s.BetaSlow, s.Attention, !s.Exact
+		if usual := mscale(s.Factor, 1); s.Attention != usual { // SGLang, and vLLM once, know the factor by what it is of the usual one
+			m["attn_factor"] = s.Attention / usual
+		}
 	}
 	return m
 }

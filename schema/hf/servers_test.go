@@ -107,8 +107,21 @@ func TestServersLoadExports(t *testing.T) {
 	for name, change := range map[string]func(c *DrafterConfig){
 		"plain":   func(c *DrafterConfig) {},
 		"sliding": func(c *DrafterConfig) { c.Window, c.LayerTypes = 64, layerTypes(c.Layers, 64) },
-		"biases":  func(c *DrafterConfig) { c.AttentionBias = true },
-		"scaled":  func(c *DrafterConfig) { c.Scaling = RopeScaling{Kind: LinearRope, Factor: 2} },
+		"all sliding": func(c *DrafterConfig) {
+			c.Window, c.LayerTypes = 8, []string{SlidingAttention, SlidingAttention, SlidingAttention}
+		},
+		"biases":    func(c *DrafterConfig) { c.AttentionBias = true },
+		"odd sizes": func(c *DrafterConfig) { c.Heads, c.KVHeads, c.HeadDim, c.IntermediateSize = 9, 3, 22, 331 },
+		"linear":    func(c *DrafterConfig) { c.Scaling = RopeScaling{Kind: LinearRope, Factor: 2.5} },
+		"llama3": func(c *DrafterConfig) {
+			c.Scaling = RopeScaling{Kind: Llama3Rope, Factor: 8, Original: 2048, LowFreq: 1, HighFreq: 4}
+		},
+		"yarn":       func(c *DrafterConfig) { c.Scaling = yarnOf(4) },
+		"own factor": func(c *DrafterConfig) { c.Scaling = yarnOf(4); c.Scaling.Attention = 0.9 },
+		"yarn, sliding": func(c *DrafterConfig) {
+			c.Scaling, c.Window, c.LayerTypes = yarnOf(2.5), 64, layerTypes(c.Layers, 64)
+			c.Scaling.Exact, c.Scaling.BetaFast = true, 16
+		},
 	} {
 		cfg := NewDrafterConfig(target, 3, 8, 0, 2047, []int{0, 2, 3, 4})
 		change(&cfg)
@@ -116,14 +129,9 @@ func TestServersLoadExports(t *testing.T) {
 		if err := WriteDrafter(dir, cfg, zeros(cfg), Export{}); err != nil {
 			t.Fatal(err)
 		}
-		text, err := os.ReadFile(filepath.Join(dir, ConfigFile))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var c map[string]any
-		if err := json.Unmarshal(text, &c); err != nil {
-			t.Fatal(err)
-		}
+		c := exportedKeys(t, dir)
+		checkPositions(t, name, cfg, c)
+		checkLayers(t, name, cfg, c)
 		f, err := safetensors.Open(filepath.Join(dir, safetensors.SingleFile))
 		if err != nil {
 			t.Fatal(err)
@@ -156,6 +164,19 @@ func TestServersLoadExports(t *testing.T) {
 	}
 }
 
+// exportedKeys reads an export's config.json as a server does.
+func exportedKeys(t *testing.T, dir string) (c map[string]any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, ConfigFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // zeros are weights of the right sizes.
 func zeros(cfg DrafterConfig) Source {
 	return func(name string) ([]float32, error) {
@@ -183,6 +204,7 @@ func TestUnservable(t *testing.T) {
 		"last layer":    {func(c *DrafterConfig) { c.Taps = []int{1, 5} }, 0, "tap 5 is the target's last layer"},
 		"negative tap":  {func(c *DrafterConfig) { c.Taps = []int{-1, 3} }, 0, "tap -1 is not a layer"},
 		"other width":   {func(c *DrafterConfig) { c.TargetHiddenSize = 256 }, 0, "SGLang reads drafters of the target's size alone"},
+		"narrow window": {func(c *DrafterConfig) { c.Window, c.LayerTypes = 7, []string{SlidingAttention} }, 0, "sliding_window is 7, below block_size 8"},
 		"not a number":  {func(c *DrafterConfig) {}, float32(math.NaN()), "element 3 is NaN"},
 		"infinite":      {func(c *DrafterConfig) {}, float32(math.Inf(1)), "element 3 is +Inf"},
 		"mask past end": {func(c *DrafterConfig) { c.MaskTokenID = c.VocabSize }, 0, "mask_token_id"},
