@@ -56,6 +56,14 @@ func TestCheckpointsThatCannotBeWritten(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "the run is complete and cannot be saved") {
 				t.Errorf("never back: the run ends with %v", err)
 			}
+			c, _, err := checkpoint.Latest(place + ".away") // written in the middle of the run, as after a death
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Totals.Seconds <= 0 {
+				t.Errorf("after %d windows the checkpoint counts %v s of training", c.Window, c.Totals.Seconds)
+			}
+			c.Close()
 			continue
 		}
 		if err != nil {

@@ -26,7 +26,9 @@ func (t *trainer) save() error {
 	}
 	lately := t.report.lately()
 	t.state.Gen, t.state.Losses, t.state.CrossEntropies = t.gen, lately.Losses, lately.CrossEntropies
-	_, err := checkpoint.Save(t.w.Run.Checkpoints(), t.state, checkpoint.Tensors{
+	state := t.state
+	state.Totals.Seconds += time.Since(t.began).Seconds()
+	_, err := checkpoint.Save(t.w.Run.Checkpoints(), state, checkpoint.Tensors{
 		Weights: t.drafter.Weights.Read, M: t.opt.M.Read, V: t.opt.V.Read,
 	}, t.w.Config.Save.Keep)
 	return err

@@ -191,7 +191,7 @@ func (t *trainer) restore() error {
 		return fmt.Errorf("checkpoint %s: %w", c.Dir, err)
 	}
 	t.opt.Steps = int(c.Step)
-	t.state = c.State
+	t.state, t.began = c.State, time.Now()
 	t.state.Config = cfg
 	t.report.recall(recent{c.Losses, c.CrossEntropies})
 	t.w.Log.Info("resumed", "checkpoint", c.Dir, "window", c.Window)
