@@ -19,11 +19,18 @@ var (
 )
 
 const (
-	partRows  = 32  // rows of a partial sum over rows, at least
-	maxParts  = 256 // partial sums of an op
-	maxRope   = 256 // largest head
-	ropeWarps = 8
+	partRows = 32  // rows of a partial sum over rows, at least
+	maxParts = 256 // partial sums of an op
+	maxRope  = 256 // largest head
 )
+
+// overHeads is the grid of a kernel with one block a row of heads, and the lanes that hold a head: a pack of its first half each.
+func overHeads(rows, heads, dim int, of base.Type) (g grid, lanes int) {
+	for lanes = 1; lanes < packs(dim/2, of); {
+		lanes *= 2
+	}
+	return grid{rows, 1, min(cuts(heads*lanes, 32)*32, blockThreads)}, lanes
+}
 
 // overColumns is the grid of add_parts.
 func overColumns(cols int) grid { return grid{cuts(cols, 32), 1, 256} }
@@ -83,7 +90,8 @@ func (d *Device) HeadNormRope(out, x, w, rstd base.Tensor, heads int, pos base.I
 	f := d.frequencies(op, rope, dim)
 	to, from, by, r, p := at(op, out), at(op, x), at(op, w), at(op, rstd), address(pos.Ptr)
 	d.enqueue(&call{op, []any{shape(x), heads}}, func() error {
-		return d.launch(kRope[of], grid{x.Rows, 1, 32 * min(heads, ropeWarps)}, to, from, by, r, p, f, int32(heads), int32(dim), rope.Factor, eps)
+		g, lanes := overHeads(x.Rows, heads, dim, of)
+		return d.launch(kRope[of], g, to, from, by, r, p, f, int32(heads), int32(dim), int32(lanes), rope.Factor, eps)
 	})
 }
 
@@ -105,8 +113,8 @@ func (d *Device) HeadNormRopeBackward(dx, dw, dout, x, w, rstd base.Tensor, head
 		if err != nil {
 			return err
 		}
-		g := grid{parts, 1, 32 * min(heads, ropeWarps)}
-		err = d.launch(kRopeBack[of], g, to, part, do, from, by, r, p, f, int32(x.Rows), int32(heads), int32(dim), rope.Factor)
+		g, lanes := overHeads(parts, heads, dim, of)
+		err = d.launch(kRopeBack[of], g, to, part, do, from, by, r, p, f, int32(x.Rows), int32(heads), int32(dim), int32(lanes), rope.Factor)
 		if err != nil || w.IsNil() || parts == 0 {
 			return err
 		}

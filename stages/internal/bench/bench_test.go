@@ -76,7 +76,7 @@ func TestOperationsOfTheKnownSizes(t *testing.T) {
 }
 
 func TestTinyModelIsMeasured(t *testing.T) {
-	o := Options{Device: "cpu", Model: lookup(t, "tiny-go"), Lengths: lengths(t, "fixed:64"), Batch: 2, Anchors: 8, Seconds: 0.05}
+	o := Options{Device: "cpu", Model: lookup(t, "tiny-go"), Lengths: lengths(t, "fixed:64"), Batch: 2, Anchors: 8, Seconds: 0.05, Profile: true}
 	for name, run := range map[string]func(context.Context, Options) (Report, error){"target": Target, "draft": Draft} {
 		r, err := run(context.Background(), o)
 		if err != nil {
@@ -84,6 +84,9 @@ func TestTinyModelIsMeasured(t *testing.T) {
 		}
 		if r.Tokens != 128*r.Batches || r.TokensS <= 0 || r.TFLOPS <= 0 || r.PeakBytes <= 0 || !strings.HasPrefix(r.Device, "cpu/") {
 			t.Errorf("%s: %+v", name, r)
+		}
+		if r.Ceiling <= 0 || r.Share != r.TFLOPS/r.Ceiling || r.Ops["Gemm"] <= 0 {
+			t.Errorf("%s: ceiling %v, share %v, seconds by op %v", name, r.Ceiling, r.Share, r.Ops)
 		}
 		if most := r.Batches * 2 * 8 * 7; name == "draft" && (r.Slots <= most/2 || r.Slots > most) {
 			t.Errorf("%d slots in %d batches, at most %d", r.Slots, r.Batches, most)
