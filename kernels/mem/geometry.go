@@ -44,16 +44,15 @@ func (s Spec) check() (geometry, error) {
 
 func (g geometry) bytes() int { return g.slots * g.slotBytes }
 
-// span returns where rows·cols float32 of a slot lie in the slab.
-func (g geometry) span(slot uint32, rows, cols int) (from, to int, err error) {
+// span returns the byte of the slab from which rows·cols float32 of a slot lie.
+func (g geometry) span(slot uint32, rows, cols int) (from int, err error) {
 	if uint64(slot) >= uint64(g.slots) {
-		return 0, 0, fmt.Errorf("%w: slot %d of %d", ErrForged, slot, g.slots)
+		return 0, fmt.Errorf("%w: slot %d of %d", ErrForged, slot, g.slots)
 	}
 	if rows < 0 || cols < 0 || cols > 0 && rows > g.slotBytes/4/cols {
-		return 0, 0, fmt.Errorf("%w: %d×%d float32 in a slot of %d bytes", ErrForged, rows, cols, g.slotBytes)
+		return 0, fmt.Errorf("%w: %d×%d float32 in a slot of %d bytes", ErrForged, rows, cols, g.slotBytes)
 	}
-	from = int(slot) * g.slotBytes
-	return from, from + 4*rows*cols, nil
+	return int(slot) * g.slotBytes, nil
 }
 
 // checkRef refuses a reference to another slab than info's.

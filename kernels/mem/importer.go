@@ -9,23 +9,26 @@ import (
 	"penstock/schema"
 )
 
-// Importer opens the slabs of other processes, each once. It is safe for concurrent use.
+// Importer opens the slabs of other processes, each once, and lets go of one whose owner ends. It is safe for concurrent
+// use.
 type Importer struct {
 	runDir string
+	watch  sync.WaitGroup
 
 	mu    sync.Mutex
-	views map[string]View // by pool; the latest incarnation that was opened
+	views map[string]*View // by pool; the latest incarnation that was opened
+	errs  []error          // of letting go
 }
 
 // NewImporter looks for sockets in runDir.
 func NewImporter(runDir string) *Importer {
-	return &Importer{runDir: runDir, views: map[string]View{}}
+	return &Importer{runDir: runDir, views: map[string]*View{}}
 }
 
 // Open maps the slab that info announces, or returns the view that it made of it before. A view of an earlier
 // incarnation of the pool is unmapped, once its reads have returned. ErrStale says that the incarnation is gone,
 // ErrForged that the announcement is not true.
-func (i *Importer) Open(ctx context.Context, info schema.PoolInfo) (View, error) {
+func (i *Importer) Open(ctx context.Context, info schema.PoolInfo) (*View, error) {
 	k, ok := kinds[info.Memory]
 	if !ok {
 		return nil, fmt.Errorf("pool %q: memory of kind %q is not part of this build", info.Pool, info.Memory)
@@ -36,11 +39,12 @@ func (i *Importer) Open(ctx context.Context, info schema.PoolInfo) (View, error)
 	if old != nil && old.Info().Incarnation == info.Incarnation {
 		return old, nil
 	}
-	v, err := k.open(ctx, info, i.runDir)
+	v, err := openView(ctx, k, info, i.runDir)
 	if err != nil {
 		return nil, fmt.Errorf("open pool %q: %w", info.Pool, err)
 	}
 	i.views[info.Pool] = v
+	i.watch.Go(func() { i.letGo(v) })
 	if old != nil {
 		if err := old.close(); err != nil {
 			return nil, err
@@ -49,8 +53,22 @@ func (i *Importer) Open(ctx context.Context, info schema.PoolInfo) (View, error)
 	return v, nil
 }
 
-// Drop unmaps the pool's slab, once its reads have returned: memory of a dead owner is free only when the last
-// importer lets go.
+// letGo unmaps a view as soon as its owner has ended.
+func (i *Importer) letGo(v *View) {
+	v.await()
+	i.mu.Lock()
+	if i.views[v.info.Pool] == v {
+		delete(i.views, v.info.Pool)
+	}
+	i.mu.Unlock()
+	if err := v.close(); err != nil {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.errs = append(i.errs, err)
+	}
+}
+
+// Drop unmaps the pool's slab, once its reads have returned.
 func (i *Importer) Drop(pool string) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -65,11 +83,13 @@ func (i *Importer) Drop(pool string) error {
 // Close unmaps everything.
 func (i *Importer) Close() error {
 	i.mu.Lock()
-	defer i.mu.Unlock()
+	views := i.views
+	i.views = map[string]*View{}
+	i.mu.Unlock()
 	var errs []error
-	for pool, v := range i.views {
+	for _, v := range views {
 		errs = append(errs, v.close())
-		delete(i.views, pool)
 	}
-	return errors.Join(errs...)
+	i.watch.Wait()
+	return errors.Join(append(errs, i.errs...)...)
 }

@@ -9,12 +9,13 @@
 // Beside every slab, in host memory of its own, stands one generation word per slot. The owner stores a slot's new
 // generation before it enqueues any write to the slot; a reader looks before and after, and what it read in between
 // counts only if both times the word was the one in its handle. See [View.Read].
+//
+// Memory that an importer maps stays occupied after its owner's death. So importers let go as soon as the owner's socket
+// ends, once their reads have returned, and its successor waits for that before it allocates. See mapped.
 package mem
 
 import (
-	"context"
 	"errors"
-	"fmt"
 
 	"penstock/kernels"
 	"penstock/schema"
@@ -40,50 +41,27 @@ type Spec struct {
 	RunDir      string // the socket is made here
 }
 
-// Slab is the owner's side.
-type Slab interface {
-	// Info is what importers need, to be announced.
-	Info() schema.PoolInfo
-	// Tensor is the first rows·cols float32 of a slot. The owner writes it.
-	Tensor(slot uint32, rows, cols int) (kernels.Tensor, error)
-	// SetGeneration stores the slot's generation word. It happens before every write that follows it.
-	SetGeneration(slot uint32, generation uint64)
-	// Close takes the memory away from this process. Importers keep what they have mapped.
-	Close() error
+// kind is one way to hold a slab.
+type kind struct {
+	fds    int // descriptors that an importer is passed, behind that of the control memory
+	create func(Spec, geometry) (made, error)
+	open   func(schema.PoolInfo, geometry, []int) (memory, error)
 }
 
-// View is an importer's side. It is safe for concurrent use.
-type View interface {
-	Info() schema.PoolInfo
-	// Generation reads a slot's generation word.
-	Generation(slot uint32) (uint64, error)
-	// Read calls f with the first rows·cols float32 of the slot that ref names, to be read only. It returns ErrStale,
-	// without calling f or after it, if the use that ref names is over: then f's result is to be discarded. f returns
-	// when its copies and kernels have finished, and keeps no reference.
-	Read(ref schema.SlotRef, rows, cols int, f func(kernels.Tensor) error) error
+// made is a slab's memory at its owner, and how others get at it.
+type made struct {
+	memory
+	fds    []int
+	device int32
+	handle []byte
+}
 
+// memory is the bytes of a slab as this process maps them.
+type memory interface {
+	// tensor is rows·cols float32 from a byte on, all of it within the slab.
+	tensor(from, rows, cols int) kernels.Tensor
+	// close unmaps it. Work that uses it must be done.
 	close() error
 }
 
-// kind is one way to hold a slab.
-type kind struct {
-	create func(Spec) (Slab, error)
-	open   func(context.Context, schema.PoolInfo, string) (View, error)
-}
-
-var kinds = map[string]kind{
-	"shm": {create: createShm, open: openShm},
-}
-
-// Create allocates a slab, all of it at once, and serves it to importers until Close.
-func Create(s Spec) (Slab, error) {
-	k, ok := kinds[s.Kind]
-	if !ok {
-		return nil, fmt.Errorf("pool %q: memory of kind %q is not part of this build", s.Pool, s.Kind)
-	}
-	slab, err := k.create(s)
-	if err != nil {
-		return nil, fmt.Errorf("pool %q: %w", s.Pool, err)
-	}
-	return slab, nil
-}
+var kinds = map[string]kind{"shm": {1, createShm, openShm}}

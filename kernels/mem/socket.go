@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -34,7 +35,8 @@ func inDir(dir, name string) (path string, close func() error, err error) {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), name), d.Close, nil
 }
 
-// server hands a slab's descriptors to every importer of the same user.
+// server hands a slab's descriptors to every importer of the same user, and keeps the connection: its end tells an importer
+// that the owner has ended.
 type server struct {
 	l     *net.UnixListener
 	dir   string
@@ -42,6 +44,9 @@ type server struct {
 	hello [greeting]byte
 	fds   []int
 	wg    sync.WaitGroup
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool // nil once closed
 }
 
 // serve listens on dir/name, with mode 0600 from the start. A socket that a dead owner left is replaced.
@@ -51,9 +56,8 @@ func serve(dir, name string, incarnation uint64, fds ...int) (*server, error) {
 		return nil, err
 	}
 	defer done()
-	if c, err := net.DialTimeout("unix", path, passDeadline); err == nil {
-		c.Close()
-		return nil, fmt.Errorf("socket %s is served by another process", filepath.Join(dir, name))
+	if err := unserved(dir, name); err != nil {
+		return nil, err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("old socket: %w", err)
@@ -67,12 +71,26 @@ func serve(dir, name string, incarnation uint64, fds ...int) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", filepath.Join(dir, name), err)
 	}
-	s := &server{l: l.(*net.UnixListener), dir: dir, name: name, fds: fds}
+	s := &server{l: l.(*net.UnixListener), dir: dir, name: name, fds: fds, conns: map[net.Conn]bool{}}
 	s.l.SetUnlinkOnClose(false) // its path is through a descriptor that is closed by then
 	binary.LittleEndian.PutUint64(s.hello[:], controlMagic)
 	binary.LittleEndian.PutUint64(s.hello[8:], incarnation)
 	s.wg.Go(s.accept)
 	return s, nil
+}
+
+// unserved refuses a socket that a living process serves.
+func unserved(dir, name string) error {
+	path, done, err := inDir(dir, name)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if c, err := net.DialTimeout("unix", path, passDeadline); err == nil {
+		c.Close()
+		return fmt.Errorf("socket %s is served by another process", filepath.Join(dir, name))
+	}
+	return nil
 }
 
 func (s *server) accept() {
@@ -82,17 +100,37 @@ func (s *server) accept() {
 			return
 		}
 		if err == nil {
-			_ = s.pass(c) // the importer sees the connection end
-			c.Close()
+			s.wg.Go(func() { s.attend(c) })
 		}
 	}
+}
+
+// attend passes the descriptors and waits until the importer, or this server, ends the connection.
+func (s *server) attend(c *net.UnixConn) {
+	defer c.Close()
+	if !s.keep(c) || s.pass(c) != nil { // the importer sees the connection end
+		return
+	}
+	_, _ = io.Copy(io.Discard, c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+func (s *server) keep(c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conns != nil {
+		s.conns[c] = true
+	}
+	return s.conns != nil
 }
 
 func (s *server) pass(c *net.UnixConn) error {
 	if err := checkPeer(c); err != nil {
 		return err
 	}
-	if err := c.SetDeadline(time.Now().Add(passDeadline)); err != nil {
+	if err := c.SetWriteDeadline(time.Now().Add(passDeadline)); err != nil {
 		return err
 	}
 	_, _, err := c.WriteMsgUnix(s.hello[:], unix.UnixRights(s.fds...), nil)
@@ -101,6 +139,12 @@ func (s *server) pass(c *net.UnixConn) error {
 
 func (s *server) close() error {
 	err := s.l.Close()
+	s.mu.Lock()
+	for c := range s.conns {
+		c.Close()
+	}
+	s.conns = nil
+	s.mu.Unlock()
 	s.wg.Wait()
 	if rm := os.Remove(filepath.Join(s.dir, s.name)); rm != nil && !errors.Is(rm, os.ErrNotExist) {
 		err = errors.Join(err, rm)
@@ -108,27 +152,33 @@ func (s *server) close() error {
 	return err
 }
 
-// receive asks the owner behind dir/name for its descriptors, which the caller closes.
-func receive(ctx context.Context, dir, name string, incarnation uint64, n int) ([]int, error) {
+// receive asks the owner behind dir/name for its descriptors. The caller closes them, and the connection, which ends with the
+// owner.
+func receive(ctx context.Context, dir, name string, incarnation uint64, n int) (_ net.Conn, _ []int, err error) {
 	path, done, err := inDir(dir, name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer done()
 	conn, err := (&net.Dialer{Timeout: passDeadline}).DialContext(ctx, "unix", path)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("%w: nobody serves socket %s", ErrStale, filepath.Join(dir, name))
+		return nil, nil, fmt.Errorf("%w: nobody serves socket %s", ErrStale, filepath.Join(dir, name))
 	} else if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", filepath.Join(dir, name), err)
+		return nil, nil, fmt.Errorf("connect to %s: %w", filepath.Join(dir, name), err)
 	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	defer func() {
+		if err != nil {
+			conn.Close()
+		}
+	}()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
 	c := conn.(*net.UnixConn)
 	if err := checkPeer(c); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := c.SetReadDeadline(time.Now().Add(passDeadline)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	hello, rights := make([]byte, greeting+1), make([]byte, unix.CmsgSpace(4*maxPassed))
 	k, kr, flags, _, err := c.ReadMsgUnix(hello, rights)
@@ -141,11 +191,16 @@ func receive(ctx context.Context, dir, name string, incarnation uint64, n int) (
 	case binary.LittleEndian.Uint64(hello[8:]) != incarnation:
 		err = fmt.Errorf("%w: socket %s belongs to another incarnation", ErrStale, filepath.Join(dir, name))
 	}
+	if err == nil && stop() {
+		err = c.SetReadDeadline(time.Time{})
+	} else if err == nil {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		closeAll(fds)
-		return nil, err
+		return nil, nil, err
 	}
-	return fds, nil
+	return conn, fds, nil
 }
 
 func parseRights(b []byte) ([]int, error) {

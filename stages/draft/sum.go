@@ -106,7 +106,7 @@ func (t *trainer) hash(s sum) (uint64, error) {
 	}
 	h := fnv.New64a()
 	_, _ = h.Write(note)
-	return h.Sum64() ^ t.sum(s.grads.Flat.F32), nil
+	return h.Sum64() ^ t.dev.CheckFeatures(s.grads.Flat).Checksum, nil
 }
 
 // during returns a context that ends when a window's rank epoch does, or the window.

@@ -27,11 +27,13 @@ const (
 type Find func(ctx context.Context, m policy.Member) (schema.PoolInfo, error)
 
 // Shared is a group over slabs of shared memory: each member owns one, with its parts in it, and maps those of the others.
+// A GPU does not work there: it has its parts in its own memory and copies them when they are brought.
 type Shared struct {
 	*alone
+	inbox    kernels.Tensor // through which others' parts get onto a GPU; nil on the host
 	self     policy.Member
 	elements int
-	slab     mem.Slab
+	slab     *mem.Slab
 	views    *mem.Importer
 	find     Find
 	known    map[policy.Member]schema.PoolInfo
@@ -45,7 +47,13 @@ func Share(dev kernels.Device, self policy.Member, runDir string, parts, element
 		return nil, err
 	}
 	s := &Shared{self: self, elements: elements, slab: slab, views: mem.NewImporter(runDir), find: find, known: map[policy.Member]schema.PoolInfo{}}
+	if dev.Alloc(1, 1).F32 == nil {
+		s.inbox = dev.Alloc(1, elements)
+	}
 	s.alone = newAlone(dev, parts, func(i int) kernels.Tensor {
+		if !s.inbox.IsNil() {
+			return dev.Alloc(1, elements)
+		}
 		t, terr := slab.Tensor(uint32(i), 1, elements)
 		err = errors.Join(err, terr)
 		return t
@@ -64,7 +72,22 @@ func (s *Shared) Bring(r Round, i int, note []byte) error {
 	if err := s.alone.Bring(r, i, note); err != nil {
 		return err
 	}
+	if !s.inbox.IsNil() {
+		if err := s.layOut(uint32(i), s.parts[i]); err != nil {
+			return err
+		}
+	}
 	return s.publish(uint32(i), r, note)
+}
+
+// layOut copies a tensor of the device into a slot.
+func (s *Shared) layOut(slot uint32, from kernels.Tensor) error {
+	t, err := s.slab.Tensor(slot, 1, s.elements)
+	if err != nil {
+		return err
+	}
+	s.dev.Download(t.F32, from)
+	return s.dev.Sync()
 }
 
 func (s *Shared) publish(slot uint32, r Round, note []byte) error {
@@ -97,9 +120,17 @@ func (s *Shared) Sum(ctx context.Context, r Round, parts []Part, total kernels.T
 		v, err := s.await(ctx, r, p)
 		if err == nil {
 			notes[i], err = s.read(v, r, p.Member, uint32(p.Index), func(t kernels.Tensor) error {
+				if !s.inbox.IsNil() {
+					s.dev.Upload(s.inbox, t.F32)
+					t = s.inbox
+				}
 				s.dev.Add(total, t)
 				return s.dev.Sync()
 			})
+		}
+		if over(err) { // the member has ended, or taken its part back: the round is over, as the ledger will tell
+			<-ctx.Done()
+			err = context.Cause(ctx)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("part %d of %s: %w", p.Index, p.Member.Rank, err)
@@ -109,7 +140,7 @@ func (s *Shared) Sum(ctx context.Context, r Round, parts []Part, total kernels.T
 }
 
 // await waits until a part of another member is brought for the round.
-func (s *Shared) await(ctx context.Context, r Round, p Part) (mem.View, error) {
+func (s *Shared) await(ctx context.Context, r Round, p Part) (*mem.View, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
@@ -121,7 +152,7 @@ func (s *Shared) await(ctx context.Context, r Round, p Part) (mem.View, error) {
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case errors.Is(err, mem.ErrStale):
+		case over(err):
 			poll = lostPoll
 		case err != nil:
 			return nil, err
@@ -137,7 +168,10 @@ func (s *Shared) await(ctx context.Context, r Round, p Part) (mem.View, error) {
 	}
 }
 
-func (s *Shared) view(ctx context.Context, m policy.Member) (mem.View, error) {
+// over says that what was to be read is there no more.
+func over(err error) bool { return errors.Is(err, mem.ErrStale) || errors.Is(err, mem.ErrClosed) }
+
+func (s *Shared) view(ctx context.Context, m policy.Member) (*mem.View, error) {
 	info, ok := s.known[m]
 	if !ok {
 		var err error
@@ -150,7 +184,7 @@ func (s *Shared) view(ctx context.Context, m policy.Member) (mem.View, error) {
 }
 
 // read calls f with a slot's elements and returns its note. Both count only if the error is nil.
-func (s *Shared) read(v mem.View, r Round, m policy.Member, slot uint32, f func(kernels.Tensor) error) (note []byte, err error) {
+func (s *Shared) read(v *mem.View, r Round, m policy.Member, slot uint32, f func(kernels.Tensor) error) (note []byte, err error) {
 	ref := schema.SlotRef{Pool: m.Rank, Incarnation: m.Incarnation, Slot: slot, Generation: r.word()}
 	err = v.Read(ref, 1, s.elements+noteFloats, func(t kernels.Tensor) error {
 		var nerr error
@@ -165,12 +199,7 @@ func (s *Shared) Offer(r Round, state [stateSlots]kernels.Tensor, note []byte) e
 	for i, from := range state {
 		slot := uint32(len(s.parts) + i)
 		s.slab.SetGeneration(slot, 0)
-		t, err := s.slab.Tensor(slot, 1, s.elements)
-		if err != nil {
-			return err
-		}
-		s.dev.Download(t.F32, from)
-		if err := s.dev.Sync(); err != nil {
+		if err := s.layOut(slot, from); err != nil {
 			return err
 		}
 		if err := s.publish(slot, r, note); err != nil {

@@ -20,7 +20,7 @@ import (
 // Pool is this process's slots: their memory, who uses them, and the marks on the roots of the batches in them.
 type Pool struct {
 	w    *Worker
-	slab mem.Slab
+	slab *mem.Slab
 	own  *slots.Pool
 	log  *slots.Journal
 	stop context.CancelFunc
@@ -40,7 +40,7 @@ type mark struct {
 // Use is one use of one slot.
 type Use struct {
 	Ref  schema.SlotRef
-	slab mem.Slab
+	slab *mem.Slab
 }
 
 // Tensor is the front of the slot, to be written.

@@ -41,7 +41,7 @@ func (v *Views) Read(ctx context.Context, ref schema.SlotRef, rows, cols int, f 
 	if err == nil {
 		err = view.Read(ref, rows, cols, f)
 	}
-	if errors.Is(err, mem.ErrStale) {
+	if errors.Is(err, mem.ErrStale) || errors.Is(err, mem.ErrClosed) { // closed for the sake of another incarnation
 		v.forget(ref.Pool)
 		return fmt.Errorf("%w: %v", ErrGone, err)
 	}
