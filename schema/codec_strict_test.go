@@ -95,7 +95,7 @@ func TestDecodeIsStrict(t *testing.T) {
 func TestSignedRange(t *testing.T) {
 	pool := func(device any) []byte {
 		return pairs(t, "kind", "pool", "v", 1, "pool", "p", "inc", 1, "memory", "shm", "device", device, "slots", 2,
-			"slot_bytes", 64, "socket", "s", "handle", []byte{})
+			"slot_bytes", 64, "element", "float32", "socket", "s", "handle", []byte{})
 	}
 	for device, ok := range map[int64]bool{-1: true, -1 << 31: true, -1<<31 - 1: false, 1<<31 - 1: true, 1 << 31: false, -1 << 63: false} {
 		got, err := Decode[PoolInfo](pool(device))

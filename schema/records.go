@@ -152,8 +152,9 @@ type PoolInfo struct {
 	Device      int32  `msgpack:"device"` // -1 on the host
 	Slots       uint32 `msgpack:"slots"`
 	SlotBytes   uint64 `msgpack:"slot_bytes"`
-	Socket      string `msgpack:"socket"` // under the run directory: passes the slab's descriptors
-	Handle      []byte `msgpack:"handle"` // CUDA IPC handle, empty for shm
+	Element     string `msgpack:"element"` // type of what is in the slots: float32 or bfloat16
+	Socket      string `msgpack:"socket"`  // under the run directory: passes the slab's descriptors
+	Handle      []byte `msgpack:"handle"`  // CUDA IPC handle, empty for shm
 }
 
 // BucketState is the hint of ps.board.bucket.<bucket>.

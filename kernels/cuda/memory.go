@@ -147,9 +147,7 @@ func (d *Device) Sync() error {
 		}
 		return d.err
 	})
-	d.turn ^= 1
-	d.staging[d.turn].reset()
-	d.causal.forget()
+	d.flip()
 	if err != nil {
 		return fmt.Errorf("cuda:%d: %w", d.ordinal, err)
 	}
@@ -163,6 +161,11 @@ func (d *Device) Name() string {
 
 // Close frees what the device holds and ends its thread.
 func (d *Device) Close() error {
+	for _, s := range d.stretches {
+		if s != nil {
+			<-s.done
+		}
+	}
 	err := d.wait(func() error {
 		var errs []error
 		if d.stream != cu.NoStream {

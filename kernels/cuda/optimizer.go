@@ -61,21 +61,31 @@ func (d *Device) AdamW(w, half, m, v, g base.Tensor, a base.Adam) {
 
 // CheckFeatures tests and sums x.
 func (d *Device) CheckFeatures(x base.Tensor) base.FeatureCheck {
-	const op = "CheckFeatures"
+	var out checked
+	c, from := &call{"CheckFeatures", []any{shape(x)}}, at("CheckFeatures", x)
+	p := d.result(c, checkedBytes)
+	d.enqueue(c, func() error { return d.check(p, from, x) })
+	d.fetch(c, unsafe.Pointer(&out[0]), p, checkedBytes)
+	return out.of(x)
+}
+
+// checked is what src/check_features.cu writes.
+type checked [3]uint64
+
+const checkedBytes = int64(unsafe.Sizeof(checked{}))
+
+// check has x, which lies at from, tested and summed into p; it runs on the device's thread.
+func (d *Device) check(p, from address, x base.Tensor) error {
+	if err := cu.MemsetD8Async(cu.DevicePtr(p), 0, checkedBytes, d.stream); err != nil {
+		return err
+	}
+	return d.launch(kCheckFeatures[x.Type], overRows(min(x.Rows, maxChecks), x.Cols, x.Type), p, from, int32(x.Rows), int32(x.Cols))
+}
+
+func (c checked) of(x base.Tensor) base.FeatureCheck {
 	const infinity = 0x7F800000 // bits of |x| from which x is infinite or NaN
 	if x.Len() == 0 {
 		return base.FeatureCheck{Finite: true, Zero: true, Constant: x.Rows > 1}
 	}
-	var out [3]uint64 // as src/check_features.cu states
-	bytes := int64(unsafe.Sizeof(out))
-	c, from := &call{op, []any{shape(x)}}, at(op, x)
-	p := d.result(c, bytes)
-	d.enqueue(c, func() error {
-		if err := cu.MemsetD8Async(cu.DevicePtr(p), 0, bytes, d.stream); err != nil {
-			return err
-		}
-		return d.launch(kCheckFeatures[x.Type], overRows(min(x.Rows, maxChecks), x.Cols, x.Type), p, from, int32(x.Rows), int32(x.Cols))
-	})
-	d.fetch(c, unsafe.Pointer(&out[0]), p, bytes)
-	return base.FeatureCheck{Finite: out[1] < infinity, Zero: out[1] == 0, Constant: x.Rows > 1 && out[2] == 0, Checksum: out[0]}
+	return base.FeatureCheck{Finite: c[1] < infinity, Zero: c[1] == 0, Constant: x.Rows > 1 && c[2] == 0, Checksum: c[0]}
 }

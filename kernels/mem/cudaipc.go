@@ -35,8 +35,9 @@ func openIPC(info schema.PoolInfo, _ geometry, _ []int) (memory, error) {
 	return gpuMemory{m}, nil
 }
 
-func (m gpuMemory) tensor(from, rows, cols int) kernels.Tensor {
-	return kernels.Tensor{Rows: rows, Cols: cols, Ptr: m.Ptr() + uintptr(from)}
+func (m gpuMemory) at(from int, t kernels.Tensor) kernels.Tensor {
+	t.Ptr = m.Ptr() + uintptr(from)
+	return t
 }
 
 func (m gpuMemory) close() error { return m.Close() }

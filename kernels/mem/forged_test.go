@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"penstock/kernels"
 	"penstock/schema"
 )
 
@@ -28,6 +29,8 @@ func TestForgedAnnouncement(t *testing.T) {
 	}{
 		"incarnation":  {func(i *schema.PoolInfo) { i.Incarnation++ }, ErrStale},
 		"fewer slots":  {func(i *schema.PoolInfo) { i.Slots-- }, ErrForged},
+		"element":      {func(i *schema.PoolInfo) { i.Element = "bfloat16" }, ErrForged},
+		"no element":   {func(i *schema.PoolInfo) { i.Element = "" }, ErrForged},
 		"more slots":   {func(i *schema.PoolInfo) { i.Slots = 1 << 15 }, ErrForged},
 		"no slots":     {func(i *schema.PoolInfo) { i.Slots = 0 }, ErrForged},
 		"huge slots":   {func(i *schema.PoolInfo) { i.Slots = 1<<32 - 1 }, ErrForged},
@@ -82,8 +85,8 @@ func TestForgedOwner(t *testing.T) {
 		}
 		return fd
 	}
-	format := func(c control) { c.format(77, geometry{3, 8192}) }
-	other := func(c control) { c.format(78, geometry{3, 8192}) }
+	format := func(c control) { c.format(77, geometry{3, 8192, kernels.Float32}) }
+	other := func(c control) { c.format(78, geometry{3, 8192, kernels.Float32}) }
 	null := func() int {
 		fd, err := unix.Open("/dev/zero", unix.O_RDWR|unix.O_CLOEXEC, 0)
 		if err != nil {
@@ -113,7 +116,7 @@ func TestForgedOwner(t *testing.T) {
 		"swapped":            {good, []int{sealed(size, nil), sealed(ctlSize, format)}},
 	} {
 		dir := t.TempDir()
-		info := schema.PoolInfo{Pool: "p", Incarnation: 77, Memory: "shm", Device: -1, Slots: 3, SlotBytes: 8192, Socket: "p.sock"}
+		info := schema.PoolInfo{Pool: "p", Incarnation: 77, Memory: "shm", Device: -1, Slots: 3, SlotBytes: 8192, Element: "float32", Socket: "p.sock"}
 		stop := answer(t, filepath.Join(dir, "p.sock"), c.hello(info), c.fds)
 		before := descriptors(t)
 		v, err := NewImporter(dir).Open(t.Context(), info)
@@ -171,7 +174,7 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	info := schema.PoolInfo{Pool: "p", Incarnation: 77, Memory: "shm", Slots: 3, SlotBytes: 8192, Socket: "p.sock"}
+	info := schema.PoolInfo{Pool: "p", Incarnation: 77, Memory: "shm", Slots: 3, SlotBytes: 8192, Element: "float32", Socket: "p.sock"}
 	start := time.Now()
 	if _, err := NewImporter(dir).Open(ctx, info); err == nil || time.Since(start) > passDeadline/2 {
 		t.Errorf("got %v after %v", err, time.Since(start))

@@ -37,8 +37,9 @@ type Spec struct {
 	Pool        string // letters, digits, '_' and '-'
 	Incarnation uint64
 	Slots       int
-	SlotBytes   int    // rounded up to pages
-	RunDir      string // the socket is made here
+	SlotBytes   int          // rounded up to pages
+	Element     kernels.Type // of what is in the slots; host memory has float32
+	RunDir      string       // the socket is made here
 }
 
 // kind is one way to hold a slab.
@@ -58,8 +59,8 @@ type made struct {
 
 // memory is the bytes of a slab as this process maps them.
 type memory interface {
-	// tensor is rows·cols float32 from a byte on, all of it within the slab.
-	tensor(from, rows, cols int) kernels.Tensor
+	// at gives a tensor of the slab's elements its memory, from a byte on. All of it is within the slab.
+	at(from int, t kernels.Tensor) kernels.Tensor
 	// close unmaps it. Work that uses it must be done.
 	close() error
 }

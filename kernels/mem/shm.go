@@ -1,6 +1,8 @@
 package mem
 
 import (
+	"fmt"
+
 	"golang.org/x/sys/unix"
 
 	"penstock/kernels"
@@ -11,6 +13,9 @@ import (
 type hostMemory []byte
 
 func createShm(s Spec, g geometry) (made, error) {
+	if g.element != kernels.Float32 {
+		return made{}, fmt.Errorf("%v in host memory", g.element)
+	}
 	fd, b, err := newMemfd("penstock-"+s.Pool, g.bytes())
 	if err != nil {
 		return made{}, err
@@ -19,6 +24,9 @@ func createShm(s Spec, g geometry) (made, error) {
 }
 
 func openShm(_ schema.PoolInfo, g geometry, fds []int) (memory, error) {
+	if g.element != kernels.Float32 {
+		return nil, fmt.Errorf("%w: %v in host memory", ErrForged, g.element)
+	}
 	b, err := mapSealed(fds[0], g.bytes())
 	if err != nil {
 		return nil, err
@@ -26,9 +34,10 @@ func openShm(_ schema.PoolInfo, g geometry, fds []int) (memory, error) {
 	return hostMemory(b), nil
 }
 
-func (m hostMemory) tensor(from, rows, cols int) kernels.Tensor {
-	to := from + 4*rows*cols
-	return kernels.Host(rows, cols, float32s(m[from:to:to]))
+func (m hostMemory) at(from int, t kernels.Tensor) kernels.Tensor {
+	to := from + t.Bytes()
+	t.F32 = float32s(m[from:to:to])
+	return t
 }
 
 func (m hostMemory) close() error { return unix.Munmap(m) }

@@ -44,7 +44,7 @@ func newSlab(k kind, spec Spec) (_ *Slab, err error) {
 		return nil, err
 	}
 	s := &Slab{g: g, runDir: spec.RunDir, info: schema.PoolInfo{
-		Pool: spec.Pool, Incarnation: spec.Incarnation, Memory: spec.Kind,
+		Pool: spec.Pool, Incarnation: spec.Incarnation, Memory: spec.Kind, Element: spec.Element.String(),
 		Slots: uint32(g.slots), SlotBytes: uint64(g.slotBytes), Socket: spec.Pool + ".sock",
 	}}
 	if err := unserved(spec.RunDir, s.info.Socket); err != nil {
@@ -77,9 +77,9 @@ func newSlab(k kind, spec Spec) (_ *Slab, err error) {
 // Info is what importers need, to be announced.
 func (s *Slab) Info() schema.PoolInfo { return s.info }
 
-// Tensor is the first rows·cols float32 of a slot. The owner writes it; work that uses it must be done before Close.
+// Tensor is the first rows·cols elements of a slot. The owner writes it; work that uses it must be done before Close.
 func (s *Slab) Tensor(slot uint32, rows, cols int) (kernels.Tensor, error) {
-	from, err := s.g.span(slot, rows, cols)
+	from, t, err := s.g.tensor(slot, rows, cols)
 	if err != nil {
 		return kernels.Tensor{}, err
 	}
@@ -88,7 +88,7 @@ func (s *Slab) Tensor(slot uint32, rows, cols int) (kernels.Tensor, error) {
 	if s.data == nil {
 		return kernels.Tensor{}, ErrClosed
 	}
-	return s.data.tensor(from, rows, cols), nil
+	return s.data.at(from, t), nil
 }
 
 // SetGeneration stores the slot's generation word. It happens before every write that follows it. After Close, and for a

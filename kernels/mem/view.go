@@ -30,9 +30,9 @@ type View struct {
 }
 
 func openView(ctx context.Context, k kind, info schema.PoolInfo, runDir string) (_ *View, err error) {
-	g, err := newGeometry(uint64(info.Slots), info.SlotBytes)
-	if err != nil || uint64(g.slotBytes) != info.SlotBytes {
-		return nil, fmt.Errorf("%w: %d slots of %d bytes", ErrForged, info.Slots, info.SlotBytes)
+	g, err := announced(info)
+	if err != nil {
+		return nil, err
 	}
 	v := &View{info: info, g: g}
 	defer func() {
@@ -75,14 +75,14 @@ func (v *View) Generation(slot uint32) (uint64, error) {
 	return v.ctl.word(slot).Load(), nil
 }
 
-// Read calls f with the first rows·cols float32 of the slot that ref names, to be read only. It returns ErrStale,
+// Read calls f with the first rows·cols elements of the slot that ref names, to be read only. It returns ErrStale,
 // without calling f or after it, if the use that ref names is over: then f's result is to be discarded. f returns
 // when its copies and kernels have finished, and keeps no reference.
 func (v *View) Read(ref schema.SlotRef, rows, cols int, f func(kernels.Tensor) error) error {
 	if err := checkRef(v.info, ref); err != nil {
 		return err
 	}
-	from, err := v.g.span(ref.Slot, rows, cols)
+	from, t, err := v.g.tensor(ref.Slot, rows, cols)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (v *View) Read(ref schema.SlotRef, rows, cols int, f func(kernels.Tensor) e
 	if v.data == nil {
 		return v.over()
 	}
-	return readAt(v.ctl, ref, func() error { return f(v.data.tensor(from, rows, cols)) })
+	return readAt(v.ctl, ref, func() error { return f(v.data.at(from, t)) })
 }
 
 // over says why the view is closed.
