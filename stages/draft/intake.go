@@ -13,18 +13,16 @@ import (
 	"penstock/stages/internal/worker"
 )
 
-// intakes is how many batches are claimed and copied at once, ahead of the device.
+// intakes is how many batches are claimed at once, ahead of the device.
 const intakes = 4
 
 // item is one batch on its way through the rank.
 type item struct {
 	hop   worker.Hop
-	claim uint64         // ledger sequence of the claim
-	feats kernels.Tensor // own copy of the features, the front of whole
-	whole kernels.Tensor // from the buffers, and back to them
+	claim uint64 // ledger sequence of the claim
 }
 
-// intake claims hops of the open window and copies their features until ctx ends.
+// intake claims hops of the open window until ctx ends.
 func (t *trainer) intake(ctx context.Context) error {
 	for {
 		changed, left := t.w.Ledger.Changed(), t.flight.left()
@@ -73,36 +71,15 @@ func (t *trainer) workable(l *policy.Lineage, r schema.Hop) bool {
 	return r.Gen == t.gen && r.Window == l.Next && !l.Settled(r.Batch) && !l.Busy(r.Batch, t.me.Incarnation) && !t.flight.has(r.Index)
 }
 
-// admit claims a hop and hands its features to the device, or settles it without work.
+// admit claims a hop for the device, or settles it without work.
 func (t *trainer) admit(ctx context.Context, h worker.Hop) error {
 	r := h.Record
 	if !t.run.Has(r.Batch) { // nothing about it may get onto the ledger
 		t.w.Log.Warn("hop of no planned batch", "batch", r.Index, "window", r.Window, "bucket", r.Bucket, "from", r.From)
 		return t.refuse(ctx, h, errVoid)
 	}
-	var buf kernels.Tensor
-	select {
-	case buf = <-t.buffers:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	it := item{hop: h, whole: buf}
-	err := t.claim(ctx, r, &it)
-	if err == nil {
-		copied := t.traces.copying(ctx, h)
-		it.feats, err = t.copy(ctx, r, buf)
-		copied(err)
-		if err == errVoid {
-			if uerr := t.unclaim(ctx, r, it.claim); uerr != nil {
-				err = uerr
-			}
-		}
-		if err != nil {
-			t.flight.leave(r.Index)
-		}
-	}
-	if err != nil {
-		t.buffers <- buf
+	it := item{hop: h}
+	if err := t.claim(ctx, r, &it); err != nil {
 		return t.refuse(ctx, h, err)
 	}
 	select {
@@ -216,28 +193,34 @@ func (t *trainer) unclaim(ctx context.Context, r schema.Hop, claim uint64) error
 	return err
 }
 
-// copy brings the features into an own buffer, so that the packer's slot is never read while a kernel runs, and
-// discards them if the slot was taken for another use meanwhile.
-func (t *trainer) copy(ctx context.Context, r schema.Hop, buf kernels.Tensor) (kernels.Tensor, error) {
+// use calls f with a hop's features where the packer has left them. What f did is to be discarded if there is an error: if
+// the slot was taken for another use meanwhile, if its owner is gone, or if the features are not what the packer wrote.
+func (t *trainer) use(ctx context.Context, r schema.Hop, f func(kernels.Tensor) error) error {
 	if err := t.run.Check(r, t.width); err != nil {
-		return buf, &badFeatures{err.Error()}
+		return &badFeatures{err.Error()}
 	}
-	rows, n := int(r.Tokens), int(r.Tokens)*t.width
-	feats := kernels.Host(rows, t.width, buf.F32[:n])
-	err := t.views.Read(ctx, r.SlotRef, rows, t.width, func(from kernels.Tensor) error {
-		copy(feats.F32, from.F32)
-		return nil
+	err := t.views.Read(ctx, r.SlotRef, int(r.Tokens), t.width, func(feats kernels.Tensor) error {
+		if sum := t.dev.CheckFeatures(feats).Checksum; sum != r.Checksum {
+			return errors.Join(&badFeatures{fmt.Sprintf("checksum %016x, the packer wrote %016x", sum, r.Checksum)}, t.dev.Sync())
+		}
+		return f(feats)
 	})
 	switch {
 	case errors.Is(err, worker.ErrGone):
-		return buf, errVoid
+		return errVoid
 	case errors.Is(err, mem.ErrForged):
-		return buf, &badFeatures{err.Error()}
-	case err != nil:
-		return buf, err
+		return &badFeatures{err.Error()}
 	}
-	if sum := t.sum(feats.F32); sum != r.Checksum {
-		return buf, &badFeatures{fmt.Sprintf("checksum %016x, the packer wrote %016x", sum, r.Checksum)}
+	return err
+}
+
+// giveUp settles a claimed hop whose features were of no use, for the reason that err gives.
+func (t *trainer) giveUp(ctx context.Context, it item, err error) error {
+	if err == errVoid {
+		if uerr := t.unclaim(ctx, it.hop.Record, it.claim); uerr != nil {
+			err = uerr
+		}
 	}
-	return feats, nil
+	t.flight.leave(it.hop.Record.Index)
+	return t.refuse(ctx, it.hop, err)
 }

@@ -27,25 +27,16 @@ type traced struct {
 
 func newTraces(w *worker.Worker) *traces { return &traces{w: w, open: map[string]traced{}} }
 
-// copying begins the copy of a hop's features, which ends the hop's queue.
-func (t *traces) copying(ctx context.Context, h worker.Hop) (end func(error)) {
+// training begins the drafter's work on a batch, which ends its hop's queue.
+func (t *traces) training(ctx context.Context, h worker.Hop) (end func(error)) {
 	of := worker.SpanOfHop(h)
 	ctx = t.w.Trace.Continue(ctx, h.Header)
 	t.w.Trace.Queued(ctx, of, time.Unix(0, h.Record.Sent))
-	_, done := t.w.Timed(ctx, telemetry.Copy, worker.Quiet(of))
+	ctx, done := t.w.Timed(ctx, telemetry.Train, of)
 	return func(err error) {
 		if errors.Is(err, errVoid) {
 			err = nil
 		}
-		done(err)
-	}
-}
-
-// training begins the drafter's work on a batch.
-func (t *traces) training(ctx context.Context, h worker.Hop) (end func(error)) {
-	of := worker.SpanOfHop(h)
-	ctx, done := t.w.Timed(t.w.Trace.Continue(ctx, h.Header), telemetry.Train, of)
-	return func(err error) {
 		done(err)
 		t.mu.Lock()
 		defer t.mu.Unlock()

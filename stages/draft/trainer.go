@@ -14,7 +14,6 @@ import (
 	"penstock/schema"
 	"penstock/schema/checkpoint"
 	"penstock/schema/hf"
-	"penstock/stages/internal/backend"
 	"penstock/stages/internal/lineage"
 	"penstock/stages/internal/model"
 	"penstock/stages/internal/reduce"
@@ -29,7 +28,6 @@ type trainer struct {
 	w     *worker.Worker
 	run   *worker.RunPlan
 	dev   kernels.Device
-	sum   func([]float32) uint64 // checksum of features
 	width int
 	gen   uint32
 	me    policy.Member
@@ -58,10 +56,9 @@ type trainer struct {
 	traces    *traces
 	costs     *worker.Costs
 	flight    flight
-	buffers   chan kernels.Tensor // free copies of features
-	ready     chan item           // claimed and copied
-	scratch   chan *model.Params  // free scratch gradients; deterministic order needs none
-	recorded  chan scratch        // computed, and the ledger knows
+	ready     chan item          // claimed
+	scratch   chan *model.Params // free scratch gradients; deterministic order needs none
+	recorded  chan scratch       // computed, and the ledger knows
 }
 
 // newTrainer allocates everything that training needs; weights come when it enters the group.
@@ -77,15 +74,14 @@ func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device, incar
 		return nil, err
 	}
 	t := &trainer{w: w, run: run, dev: dev, me: policy.Member{Rank: w.Instance, Incarnation: incarnation},
-		wishes: newWishes(), sum: backend.Checksum(w.Device), width: len(shape.Taps) * target.HiddenSize, began: time.Now(),
+		wishes: newWishes(), width: len(shape.Taps) * target.HiddenSize, began: time.Now(),
 		loss:     model.Loss{Kind: model.LossKind(cfg.Train.Loss), Gamma: cfg.Train.Gamma, Alpha: cfg.Train.Alpha},
 		schedule: worker.Schedule(cfg, run.Plan.Windows()),
-		views:    w.OpenViews(),
+		views:    w.OpenViews(dev.Half()),
 		park:     worker.NewPark(w.Keeper),
 		settle:   worker.NewSettler(),
 		traces:   newTraces(w),
 		costs:    worker.DraftCosts(shape),
-		buffers:  make(chan kernels.Tensor, intakes+scratches),
 		ready:    make(chan item, intakes),
 		scratch:  make(chan *model.Params, scratches),
 		recorded: make(chan scratch, scratches),
@@ -102,9 +98,6 @@ func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device, incar
 	t.state = checkpoint.State{Run: w.Run.Name(), Data: run.Data(), Seed: cfg.Seed, Config: cfg, Drafter: shape}
 	if err := t.openGroup(); err != nil {
 		return nil, err
-	}
-	for range cap(t.buffers) {
-		t.buffers <- dev.AllocHalf(run.MaxTokens(), t.width)
 	}
 	if t.report, err = newReporter(w, run.Plan.Windows()); err != nil {
 		return nil, err

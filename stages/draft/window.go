@@ -9,6 +9,7 @@ import (
 
 	"penstock/broker"
 	"penstock/broker/policy"
+	"penstock/kernels"
 	"penstock/schema"
 	"penstock/stages/internal/account"
 	"penstock/stages/internal/model"
@@ -140,10 +141,16 @@ func (t *trainer) compute(ctx context.Context, o *window, it item) error {
 	t.w.Book.Enter(account.Compute)
 	defer t.w.Book.Enter(account.NoInput)
 	trained, began := t.traces.training(ctx, it.hop), time.Now()
-	err := t.gradient(&s)
+	err := t.use(ctx, r, func(feats kernels.Tensor) error { return t.gradient(&s, feats) })
 	trained(err)
 	if err != nil {
-		return fmt.Errorf("batch %d: %w", r.Index, err)
+		if !t.w.Config.Deterministic {
+			t.scratch <- s.grads
+		}
+		if err := t.giveUp(ctx, it, err); err != nil {
+			return fmt.Errorf("batch %d: %w", r.Index, err)
+		}
+		return nil
 	}
 	t.costs.Observe(r.Bucket, t.run.Work(t.run.Plan.Batch(int(r.Index))), time.Since(began))
 	o.waiting++
@@ -151,14 +158,14 @@ func (t *trainer) compute(ctx context.Context, o *window, it item) error {
 }
 
 // gradient is the arithmetic of one batch: Σ weighted loss, Σ weight, and the gradient of the former.
-func (t *trainer) gradient(s *scratch) error {
+func (t *trainer) gradient(s *scratch, feats kernels.Tensor) error {
 	h := s.item.hop.Record
 	p, err := t.run.Batch(h.Batch, h.Documents, h.Tokens)
 	if err != nil {
 		return err
 	}
 	packed := t.run.Load(p)
-	b := model.Batch{IDs: packed.IDs, Mask: packed.Mask, Offsets: packed.Offsets, Hidden: s.item.feats,
+	b := model.Batch{IDs: packed.IDs, Mask: packed.Mask, Offsets: packed.Offsets, Hidden: feats,
 		Anchors: t.run.Anchors(p, packed)}
 	s.grads.Zero()
 	r, err := t.drafter.Step(&b, t.loss, s.grads)
@@ -209,13 +216,11 @@ func (t *trainer) add(ctx context.Context, o *window, s scratch) error {
 		t.scratch <- s.grads
 	}
 	t.flight.leave(h.Record.Index)
-	t.buffers <- s.item.whole
 	return t.settle.Do(ctx, t.settled(h))
 }
 
 // discard gives up a claimed batch whose window went on without it.
 func (t *trainer) discard(ctx context.Context, it item) error {
 	t.flight.leave(it.hop.Record.Index)
-	t.buffers <- it.whole
 	return t.settle.Do(ctx, t.settled(it.hop))
 }

@@ -108,12 +108,22 @@ func (s *session) copy(ctx context.Context, use worker.Use, r schema.Hop) (schem
 	if err := judge(seen, r.Checksum); err != nil {
 		return schema.Hop{}, err
 	}
-	if noise := s.w.Config.Pack.Noise; noise > 0 {
-		s.run.AddNoise(dst, s.run.Plan.Batch(int(r.Index)), noise)
-	}
+	s.addNoise(dst, int(r.Index))
 	sum := s.dev.CheckFeatures(dst).Checksum
 	out := schema.Hop{Batch: r.Batch, SlotRef: use.Ref, Documents: r.Documents, Tokens: r.Tokens, Width: r.Width, Checksum: sum, Root: r.Root, From: s.w.Instance}
 	return out, s.dev.Sync()
+}
+
+// addNoise adds the noise that the configuration asks for to a batch's features. It is drawn on the host, whatever the
+// device, so that it is the same on each.
+func (s *session) addNoise(feats kernels.Tensor, batch int) {
+	if s.noise == nil {
+		return
+	}
+	drawn, there := s.noise.drawn[:feats.Len()], s.noise.there.RowRange(0, feats.Rows)
+	s.run.Noise(drawn, s.width, s.run.Plan.Batch(batch), s.w.Config.Pack.Noise)
+	s.dev.Upload(there, drawn)
+	s.dev.Add(feats, there)
 }
 
 // judge refuses features that cannot be what a model computed.

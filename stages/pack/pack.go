@@ -30,15 +30,19 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		if err != nil {
 			return runtime.Permanent(err)
 		}
-		pool, err := w.OpenPool(ctx, w.Config.Pack.Slots, run.MaxTokens()*width)
+		pool, err := w.OpenPool(ctx, dev, w.Config.Pack.Slots, run.MaxTokens()*width)
 		if err != nil {
 			return err
 		}
 		defer pool.Close()
-		views := w.OpenViews()
+		var added *noise
+		if w.Config.Pack.Noise > 0 {
+			added = &noise{make([]float32, run.MaxTokens()*width), dev.AllocHalf(run.MaxTokens(), width)}
+		}
+		views := w.OpenViews(dev.Half())
 		defer views.Close()
 		return w.Generations(ctx, func(ctx context.Context, gen uint32) error {
-			s := &session{w: w, run: run, pool: pool, views: views, dev: dev, width: width, gen: gen,
+			s := &session{w: w, run: run, pool: pool, views: views, dev: dev, width: width, noise: added, gen: gen,
 				pub: broker.NewPublisher(w.Conn, broker.Train), park: worker.NewPark(w.Keeper), settle: worker.NewSettler()}
 			s.again = worker.NewAgain(pool, func(ctx context.Context, h schema.Hop, id string) error { return s.pub.Publish(ctx, h.Bucket, h, id) })
 			return s.serve(ctx)
@@ -59,5 +63,12 @@ type session struct {
 	park   *worker.Park
 	settle *worker.Settler
 	again  *worker.Again
+	noise  *noise    // nil for none
 	noSlot time.Time // since when the parked hops wait for a slot; zero: they do not
+}
+
+// noise is room for what is added to a batch's features: as it is drawn, and on the device.
+type noise struct {
+	drawn []float32
+	there kernels.Tensor
 }

@@ -3,14 +3,12 @@ package target
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"penstock/broker"
 	"penstock/broker/policy"
 	"penstock/schema"
 	"penstock/stages/internal/account"
-	"penstock/stages/internal/plan"
 	"penstock/stages/internal/telemetry"
 	"penstock/stages/internal/worker"
 )
@@ -37,7 +35,7 @@ func (s *session) pullAndForward(ctx context.Context) error {
 			return nil
 		}
 		if s.pool.Free() == 0 {
-			s.w.Book.Enter(account.NoSlot)
+			s.flying.Wait(account.NoSlot)
 			noSlot = time.Now()
 			if err := s.pool.WaitFree(ctx); err != nil {
 				return err
@@ -47,7 +45,7 @@ func (s *session) pullAndForward(ctx context.Context) error {
 		changed := s.w.Ledger.Changed()
 		d, err := heads.pull(ctx, next, s.mayTake())
 		if errors.Is(err, broker.ErrEmpty) {
-			s.w.Book.Enter(heads.cause())
+			s.flying.Wait(heads.cause())
 			noSlot = time.Time{}
 			if err := worker.WaitEither(ctx, changed, heads.pause()); err != nil {
 				return err
@@ -110,39 +108,4 @@ func (s *session) take(ctx context.Context, d *broker.Delivery[schema.Root], wai
 		return false, d.NakDelay(ctx, notYet)
 	}
 	return true, s.work(ctx, d, p, use, waits)
-}
-
-// work forwards a batch into its slot and has it handed on.
-func (s *session) work(ctx context.Context, d *broker.Delivery[schema.Root], p plan.BatchPlan, use worker.Use, waits []telemetry.Wait) error {
-	of := worker.SpanOfRoot(d)
-	of.Slot = &use.Ref
-	traced := s.w.Trace.Continue(ctx, d.Header)
-	s.w.Trace.Queued(traced, of, d.Stored, waits...)
-	traced, end := s.w.Timed(traced, telemetry.Forward, of)
-	s.w.Book.Enter(account.Compute)
-	began := time.Now()
-	sum, err := s.forward(p, use)
-	s.costs.Observe(p.Bucket, s.run.Work(p), time.Since(began))
-	s.w.Book.Enter(account.NoInput)
-	end(err)
-	if err != nil {
-		return fmt.Errorf("forward batch %d: %w", d.Record.Index, err)
-	}
-	f := finished{root: *d, use: use, sum: sum, trace: traced}
-	return s.settle.Do(ctx, func(ctx context.Context) error { return s.publish(ctx, f) })
-}
-
-// forward writes the captures of a batch into the slot, a plane a tap, and returns their checksum.
-func (s *session) forward(p plan.BatchPlan, use worker.Use) (uint64, error) {
-	packed := s.run.Load(p)
-	rows, taps := len(packed.IDs), len(s.w.Config.Target.Taps)
-	out, err := use.Tensor(taps*rows, s.width/taps)
-	if err != nil {
-		return 0, err
-	}
-	if err := s.from.captures(p, packed, out); err != nil {
-		return 0, err
-	}
-	sum := s.dev.CheckFeatures(out).Checksum
-	return sum, s.dev.Sync()
 }

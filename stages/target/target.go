@@ -41,14 +41,15 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		}
 		taps := w.Config.Target.Taps
 		width, costs := len(taps)*geo.HiddenSize, worker.TargetCosts(geo, taps[len(taps)-1]+1)
-		pool, err := w.OpenPool(ctx, w.Config.Target.Slots, run.MaxTokens()*width)
+		pool, err := w.OpenPool(ctx, dev, w.Config.Target.Slots, run.MaxTokens()*width)
 		if err != nil {
 			return err
 		}
 		defer pool.Close()
 		return w.Generations(ctx, func(ctx context.Context, gen uint32) error {
 			s := &session{w: w, run: run, pool: pool, from: from, dev: dev, width: width, costs: costs, gen: gen,
-				pub: broker.NewPublisher(w.Conn, broker.Pack), settle: worker.NewSettler()}
+				pub: broker.NewPublisher(w.Conn, broker.Pack), settle: worker.NewSettler(),
+				started: make(chan forwarded, 1), flying: worker.NewFlying(w.Book)}
 			s.again = worker.NewAgain(pool, func(ctx context.Context, h schema.Hop, id string) error { return s.pub.Publish(ctx, h.Bucket, h, id) })
 			return s.serve(ctx)
 		})
@@ -69,31 +70,31 @@ type session struct {
 	settle *worker.Settler
 	again  *worker.Again
 	left   map[uint32]time.Time // batches that are left to another target, and since when
+
+	started chan forwarded // given to the device, in order
+	flying  *worker.Flying
 }
 
-// finished is a forward whose captures are complete.
-type finished struct {
-	root broker.Delivery[schema.Root]
-	use  worker.Use
-	sum  uint64
-
-	trace context.Context // of the batch
-}
-
-// serve forwards batches on one goroutine while others publish what is complete, so that the device never waits for the
-// broker.
+// serve gives forwards to the device on one goroutine. Others wait for them and publish what is complete, so that the device
+// never waits for the broker, nor for its host between two forwards.
 func (s *session) serve(ctx context.Context) error {
 	s.pool.FreeAll()
 	g, ctx := errgroup.WithContext(ctx)
 	s.settle.Start(ctx, g)
 	g.Go(func() error { return s.again.Run(ctx) })
+	g.Go(func() error { return s.complete(ctx) })
 	g.Go(func() error {
+		defer close(s.started)
 		if err := s.pullAndForward(ctx); err != nil {
 			return err
 		}
 		return errDone
 	})
-	if err := g.Wait(); !errors.Is(err, errDone) {
+	err := g.Wait()
+	for f := range s.started { // nothing writes to a slot behind the session's back
+		_, _ = f.finish(s)
+	}
+	if !errors.Is(err, errDone) {
 		return err
 	}
 	return nil
@@ -103,11 +104,11 @@ func (s *session) serve(ctx context.Context) error {
 var errDone = errors.New("all windows have committed")
 
 // publish hands a slot on. The message id names this use of the slot: a batch that is forwarded again is a new message.
-func (s *session) publish(ctx context.Context, f finished) error {
+func (s *session) publish(ctx context.Context, f forwarded, sum uint64) error {
 	r := f.root.Record
 	hop := schema.Hop{
 		Batch: r.Batch, SlotRef: f.use.Ref, Documents: r.Documents, Tokens: r.Tokens, Width: uint32(s.width),
-		Checksum: f.sum, Root: f.root.AckSubject, From: s.w.Instance, Sent: s.w.Now(),
+		Checksum: sum, Root: f.root.AckSubject, From: s.w.Instance, Sent: s.w.Now(),
 	}
 	if err := s.pub.Publish(telemetry.Carry(ctx, f.trace), r.Bucket, hop, worker.HopID(f.use.Ref)); err != nil {
 		return fmt.Errorf("hand on batch %d: %w", r.Index, err)

@@ -47,8 +47,14 @@ func open(name string, threads int) (kernels.Device, error) {
 
 // IsGPU reports whether a name is that of a GPU.
 func IsGPU(name string) bool {
-	_, _, err := gpu(name)
-	return err == nil
+	_, ok := GPU(name)
+	return ok
+}
+
+// GPU returns the number of the GPU that a name is of.
+func GPU(name string) (ordinal int, ok bool) {
+	ordinal, _, err := gpu(name)
+	return ordinal, err == nil
 }
 
 // Exact returns the name of the same GPU with float32 for its half type; ok is false for what is no GPU with bfloat16.

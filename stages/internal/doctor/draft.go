@@ -11,7 +11,6 @@ import (
 // What a rank holds beside weights and moments.
 const (
 	onTheirWay  = 3       // gradients between the device and the sum, unless each batch has a part of its own
-	featureCopy = 7       // batches of features copied ahead
 	handedOver  = 3       // weights and both moments, laid out for a rank that joins
 	noteBytes   = 4 << 10 // behind a set that is shared
 	page        = 4 << 10 // of which shared memory is whole
@@ -36,7 +35,6 @@ func (p *planner) draft() {
 		p.add("draft", n, fmt.Sprintf("exchange, %d sets", exchanged), int64(exchanged)*((4*parameters+noteBytes+page-1)/page*page), false)
 	}
 	p.add("draft", n, "embedding and head", p.vocabulary*p.element, p.gpu)
-	p.add("draft", n, fmt.Sprintf("%d copies of features", featureCopy), featureCopy*p.slot, p.gpu)
 	// A document of half the longest length is taken as usual; no more blocks than half the tokens can be supervised.
 	blocks := min(tokens/2, int64(cfg.Train.Anchors)*max(1, 2*tokens/int64(cfg.Data.MaxLength)))
 	rows := blocks * int64(cfg.Draft.BlockSize)

@@ -36,6 +36,10 @@ func Plan(cfg schema.Config, t *hf.Target) []Item {
 	p.target()
 	p.add("pack", cfg.Pack.Instances, "process", goBase, false)
 	p.add("pack", cfg.Pack.Instances, fmt.Sprintf("%d slots", cfg.Pack.Slots), int64(cfg.Pack.Slots)*p.slot, p.gpu)
+	if cfg.Pack.Noise > 0 {
+		p.add("pack", cfg.Pack.Instances, "noise", p.slot, p.gpu)
+		p.add("pack", cfg.Pack.Instances, "noise as it is drawn", p.slot*4/p.element, false)
+	}
 	p.draft()
 	return p.items
 }

@@ -20,7 +20,7 @@ const (
 	SlotWait    = "slot wait"   // the part of the queue in which no slot was free
 	Forward     = "forward"     // target: the frozen model, until its captures are published
 	Pack        = "pack"        // pack: until the features are published
-	Copy        = "copy"        // of features, into a packer's slot or a trainer's buffer
+	Copy        = "copy"        // of features, into a packer's slot
 	Train       = "train"       // draft: forward and backward of the drafter
 	Commit      = "commit"      // from the gradient until the step that contains it
 	Acknowledge = "acknowledge" // of the root

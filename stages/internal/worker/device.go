@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"fmt"
 	goruntime "runtime"
 
 	"penstock/kernels"
@@ -12,9 +11,6 @@ import (
 // OpenDevice opens the device that the process was given. One that is not there is a permanent failure. On a CPU the
 // processes that compute share its cores: threads that wait for each other in turn would cost more than they bring.
 func (w *Worker) OpenDevice() (kernels.Device, error) {
-	if backend.IsGPU(w.Device) {
-		return nil, runtime.Permanent(fmt.Errorf("device %q: the stages hand each other slots in host memory; on a GPU there are verify and eval: train with cpu", w.Device))
-	}
 	open := func(name string) (kernels.Device, error) {
 		return backend.OpenThreads(name, max(1, goruntime.NumCPU()/(w.Config.Target.Instances+w.Config.Draft.Ranks)))
 	}

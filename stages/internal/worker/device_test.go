@@ -4,13 +4,28 @@ import (
 	"strings"
 	"testing"
 
+	"penstock/kernels"
 	"penstock/schema"
-	"penstock/stages/internal/runtime"
 )
 
-func TestStagesRefuseAGPU(t *testing.T) {
-	w := &Worker{Env: &runtime.Env{Config: schema.Default(), Device: "cuda:0"}}
-	if dev, err := w.OpenDevice(); err == nil || !strings.Contains(err.Error(), "train with cpu") {
-		t.Errorf("device %v, error %v", dev, err)
+func TestReadable(t *testing.T) {
+	for _, c := range []struct {
+		memory, element, device string
+		half                    kernels.Type
+		ok                      bool
+	}{
+		{"shm", "float32", "cpu", kernels.Float32, true},
+		{"shm", "float32", "null", kernels.Float32, true},
+		{"cudaipc", "bfloat16", "cuda:1", kernels.BFloat16, true},
+		{"cudaipc", "float32", "cuda", kernels.Float32, true},
+		{"cudaipc", "float32", "cuda:0", kernels.BFloat16, false},
+		{"cudaipc", "bfloat16", "cuda:0", kernels.Float32, false},
+		{"shm", "float32", "cuda:0", kernels.Float32, false},
+		{"cudaipc", "float32", "cpu", kernels.Float32, false},
+	} {
+		err := readable(schema.PoolInfo{Pool: "target-1", Memory: c.memory, Element: c.element}, c.device, c.half)
+		if (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), "pool target-1 holds "+c.element+" in "+c.memory) {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"penstock/broker"
 	"penstock/broker/policy"
-	"penstock/kernels"
 	"penstock/schema"
 	"penstock/schema/store"
 	"penstock/stages/internal/counter"
@@ -140,16 +140,21 @@ func (r *RunPlan) Anchors(p plan.BatchPlan, packed plan.Packed) []int32 {
 	return rows
 }
 
-// AddNoise adds uniform noise in ±size to a batch's features, drawn by (seed, epoch, document).
-func (r *RunPlan) AddNoise(feats kernels.Tensor, p plan.BatchPlan, size float64) {
+// Noise fills noise [T, width] with what is to be added to a batch's features: uniform in ±size, drawn by (seed, epoch,
+// document).
+func (r *RunPlan) Noise(noise []float32, width int, p plan.BatchPlan, size float64) {
 	packed := r.Load(p)
+	var docs sync.WaitGroup
 	for i, key := range packed.Keys {
-		rnd := counter.New(r.seed, counter.Noise, uint64(p.Epoch), key)
-		doc := feats.RowRange(int(packed.Offsets[i]), int(packed.Offsets[i+1])).F32
-		for j := range doc {
-			doc[j] += float32(size * (2*rnd.Float64() - 1))
-		}
+		doc := noise[width*int(packed.Offsets[i]) : width*int(packed.Offsets[i+1])]
+		docs.Go(func() {
+			rnd := counter.New(r.seed, counter.Noise, uint64(p.Epoch), key)
+			for j := range doc {
+				doc[j] = float32(size * (2*rnd.Float64() - 1))
+			}
+		})
 	}
+	docs.Wait()
 }
 
 // Reserve returns the slot rule as the lineage stands.

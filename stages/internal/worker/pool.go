@@ -15,6 +15,7 @@ import (
 	"penstock/kernels"
 	"penstock/kernels/mem"
 	"penstock/schema"
+	"penstock/stages/internal/backend"
 )
 
 // Pool is this process's slots: their memory, who uses them, and the marks on the roots of the batches in them.
@@ -48,13 +49,15 @@ func (u Use) Tensor(rows, cols int) (kernels.Tensor, error) {
 	return u.slab.Tensor(u.Ref.Slot, rows, cols)
 }
 
-// OpenPool allocates, exports and announces the pool that is named like this instance, with n slots of so many float32,
-// and takes releases until Close.
-func (w *Worker) OpenPool(ctx context.Context, n, floats int) (*Pool, error) {
+// OpenPool allocates, exports and announces the pool that is named like this instance, with n slots of so many elements of
+// the device's half type, in the device's memory, and takes releases until Close.
+func (w *Worker) OpenPool(ctx context.Context, dev kernels.Device, n, elements int) (*Pool, error) {
 	if err := policy.Sufficient(w.Instance, n); err != nil {
 		return nil, err
 	}
-	slab, err := mem.Create(mem.Spec{Kind: "shm", Pool: w.Instance, Incarnation: w.Incarnation, Slots: n, SlotBytes: 4 * floats, RunDir: w.Run.Sockets()})
+	gpu, _ := backend.GPU(w.Device)
+	slab, err := mem.Create(mem.Spec{Kind: memoryOf(w.Device), Device: gpu, Pool: w.Instance, Incarnation: w.Incarnation, Slots: n, SlotBytes: dev.Half().Bytes() * elements,
+		Element: dev.Half(), RunDir: w.Run.Sockets()})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 	"penstock/kernels"
 	"penstock/kernels/mem"
 	"penstock/schema"
+	"penstock/stages/internal/backend"
+	"penstock/stages/internal/runtime"
 )
 
 // ErrGone says that a slot's use is over: its owner died, or has given the slot to another batch.
@@ -17,25 +19,46 @@ var ErrGone = errors.New("slot use is over")
 // Views reads the slots of other processes' pools.
 type Views struct {
 	w     *Worker
+	half  kernels.Type
 	open  *mem.Importer
 	mu    sync.Mutex
 	infos map[string]schema.PoolInfo
 }
 
-// OpenViews returns views of the run's pools; each is opened on first use.
-func (w *Worker) OpenViews() *Views {
-	return &Views{w: w, open: mem.NewImporter(w.Run.Sockets()), infos: map[string]schema.PoolInfo{}}
+// memoryOf is the kind of memory that a device hands on.
+func memoryOf(device string) string {
+	if backend.IsGPU(device) {
+		return "cudaipc"
+	}
+	return "shm"
+}
+
+// readable refuses a pool that a device cannot read.
+func readable(info schema.PoolInfo, device string, half kernels.Type) error {
+	if kind := memoryOf(device); info.Memory != kind || info.Element != half.String() {
+		return fmt.Errorf("pool %s holds %s in %s memory, and device %s reads %v in %s: give every stage the same kind of device",
+			info.Pool, info.Element, info.Memory, device, half, kind)
+	}
+	return nil
+}
+
+// OpenViews returns views of the run's pools for a device that works in a half type; each is opened on first use.
+func (w *Worker) OpenViews(half kernels.Type) *Views {
+	return &Views{w: w, half: half, open: mem.NewImporter(w.Run.Sockets()), infos: map[string]schema.PoolInfo{}}
 }
 
 // Close unmaps everything.
 func (v *Views) Close() error { return v.open.Close() }
 
-// Read calls f with the rows×cols float32 of the slot that ref names. ErrGone says that the use of ref is over, before f
+// Read calls f with the rows×cols elements of the slot that ref names. ErrGone says that the use of ref is over, before f
 // or after it: then f's result is to be discarded. mem.ErrForged says that ref cannot be true.
 func (v *Views) Read(ctx context.Context, ref schema.SlotRef, rows, cols int, f func(kernels.Tensor) error) error {
 	info, err := v.info(ctx, ref)
 	if err != nil {
 		return err
+	}
+	if err := readable(info, v.w.Device, v.half); err != nil {
+		return runtime.Permanent(err)
 	}
 	view, err := v.open.Open(ctx, info)
 	if err == nil {
