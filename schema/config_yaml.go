@@ -44,6 +44,7 @@ var meaning = map[string]string{
 	"seed":                "of initialisation, plan, anchors and noise",
 	"deterministic":       "bit-identical results whatever runs where",
 	"device":              "cpu, cuda or cuda:N",
+	"mps":                 "let processes on one GPU run at the same time",
 	"target.dir":          "Hugging Face directory of the frozen model",
 	"target.instances":    "target processes",
 	"target.slots":        "capture slots of each",

@@ -92,7 +92,7 @@ func runDoctor(f runtime.Flags, model, gpus string, out io.Writer, asJSON bool) 
 		if gpus != "" {
 			d.Checks = append(d.Checks, fleet.Fit(d.Memory)...)
 		} else {
-			d.Checks = append(d.Checks, doctor.Fits(d.Host)...)
+			d.Checks = append(d.Checks, append(doctor.Fits(d.Host), doctor.FitsGPU(cfg, d.Memory)...)...)
 		}
 	}
 	problem := d.Checks.Err()
@@ -185,5 +185,8 @@ func preflight(cfg schema.Config) error {
 		defer t.Close()
 	}
 	checks = append(checks, doctor.Machine(cfg, rundir.Root)...)
+	if t != nil {
+		checks = append(checks, doctor.FitsGPU(cfg, doctor.Plan(cfg, t))...)
+	}
 	return append(checks, doctor.Device(cfg)...).Err()
 }

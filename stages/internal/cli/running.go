@@ -45,6 +45,8 @@ type running struct {
 	view    *monitor.Tracker
 	notes   chan string // lines for the display
 	peak    int64       // most memory of all processes together, in bytes
+	gpu     gpuMemory
+	mps     *mps // nil: there is none
 
 	conn *broker.Conn // nil before the broker is reached
 
@@ -66,7 +68,7 @@ func newRunning(dir *rundir.Dir, cfg schema.Config, d *display) (*running, error
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	r := &running{
-		dir: dir, cfg: cfg, display: d, log: slog.New(slog.NewTextHandler(f, nil)), logFile: f,
+		dir: dir, cfg: cfg, gpu: newGPUMemory(cfg), display: d, log: slog.New(slog.NewTextHandler(f, nil)), logFile: f,
 		view: monitor.NewTracker(), notes: make(chan string, 64), began: time.Now(),
 	}
 	wait, err := time.ParseDuration(cfg.Broker.AckWait)
@@ -84,6 +86,7 @@ func newRunning(dir *rundir.Dir, cfg schema.Config, d *display) (*running, error
 // close ends every process, the broker last, and whatever else the run holds. It is told how the run ended.
 func (r *running) close(ended error) error {
 	err := errors.Join(r.closePage(ended), r.sup.Close())
+	r.mps.stop()
 	if r.conn != nil {
 		r.conn.Close()
 	}
@@ -110,12 +113,19 @@ func (r *running) run(ctx context.Context, ps []supervise.Process) error {
 	if err := r.openPage(); err != nil {
 		return err
 	}
+	var told string
+	if r.mps, told = startMPS(ctx, r.cfg, r.dir); told != "" {
+		r.display.say("%s", told)
+	}
 	wg.Go(func() { r.gatherPage(ctx) })
 	wg.Go(func() { r.listen(ctx) })
 	watchErr := make(chan error, 1)
 	wg.Go(func() { watchErr <- r.conn.Board().Watch(ctx, ">", r.onHint) })
 	var stages, ranks []string
 	for _, p := range ps {
+		if r.mps != nil {
+			p.Env = append(p.Env, r.mps.env())
+		}
 		if err := r.sup.Start(p); err != nil {
 			return err
 		}
@@ -145,6 +155,7 @@ func (r *running) run(ctx context.Context, ps []supervise.Process) error {
 		case line := <-r.notes:
 			r.display.say("%s", line)
 		case <-show.C:
+			r.gpu.weigh()
 			r.display.show(r.snapshot(ctx))
 		case <-weigh.C:
 			if _, err := os.Stat(r.dir.ConfigFile()); err != nil {

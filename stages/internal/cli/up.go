@@ -10,6 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"penstock/schema"
+	"penstock/schema/hf"
+	"penstock/stages/internal/backend"
 	"penstock/stages/internal/doctor"
 	"penstock/stages/internal/monitor"
 	"penstock/stages/internal/rundir"
@@ -56,6 +59,9 @@ func up(ctx context.Context, f runtime.Flags, d *display, out io.Writer, asJSON 
 		return err
 	}
 	d.say("at most %s of memory over all processes", doctor.Bytes(o.peak))
+	if o.gpu > 0 {
+		d.say("at most %s of the GPU's memory, planned %s", doctor.Bytes(o.gpu), doctor.Bytes(o.planned))
+	}
 	return printSummary(out, dir, asJSON)
 }
 
@@ -63,6 +69,9 @@ func up(ctx context.Context, f runtime.Flags, d *display, out io.Writer, asJSON 
 type outcome struct {
 	view monitor.View
 	peak int64 // most memory of all processes together, in bytes
+	gpu  int64 // most memory of the GPU; 0: there is none, or it does not tell
+
+	planned int64 // of the GPU
 }
 
 // train runs all processes of a run until the drafter is trained, and ends them. Of a new run that cannot begin, nothing
@@ -99,6 +108,10 @@ func start(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (o
 		return outcome{}, err
 	}
 	d.say("run %s", dir.Path())
+	planned, err := plan(cfg, d)
+	if err != nil {
+		return outcome{}, err
+	}
 	for _, w := range cfg.Warnings() {
 		d.say("warning: %s", w)
 	}
@@ -108,7 +121,22 @@ func start(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (o
 	}
 	err = r.run(ctx, ps)
 	err = errors.Join(err, r.close(err))
-	return outcome{r.view.View(time.Now()), r.peak}, err
+	return outcome{r.view.View(time.Now()), r.peak, r.gpu.peak(), planned}, err
+}
+
+// plan shows what the run is to hold on its GPU, by purpose, refuses what does not fit, and returns the sum in bytes.
+func plan(cfg schema.Config, d *display) (int64, error) {
+	if !backend.IsGPU(cfg.Device) {
+		return 0, nil
+	}
+	t, err := hf.OpenTarget(cfg.Target.Dir)
+	if err != nil {
+		return 0, runtime.Permanent(err)
+	}
+	defer t.Close()
+	items := doctor.Plan(cfg, t)
+	d.say("memory on %s: %s", cfg.Device, doctor.Purposes(items))
+	return doctor.Total(items, true), runtime.Permanent(doctor.FitsGPU(cfg, items).Err())
 }
 
 // inVain says that a run has not begun, and that trying again would end alike: a process exited with the code for that, or

@@ -10,10 +10,10 @@ import (
 
 // What a rank holds beside weights and moments.
 const (
-	onTheirWay  = 3       // gradients between the device and the sum, unless each batch has a part of its own
-	handedOver  = 3       // weights and both moments, laid out for a rank that joins
-	noteBytes   = 4 << 10 // behind a set that is shared
-	page        = 4 << 10 // of which shared memory is whole
+	onTheirWay = 3       // gradients between the device and the sum, unless each batch has a part of its own
+	handedOver = 3       // weights and both moments, laid out for a rank that joins
+	noteBytes  = 4 << 10 // behind a set that is shared
+	page       = 4 << 10 // of which shared memory is whole
 )
 
 // draft adds what a rank needs, in bytes: gradients and moments are float32 wherever they are.
@@ -28,6 +28,7 @@ func (p *planner) draft() {
 		perParameter = 14 // and weights in bf16
 	}
 	p.add("draft", n, "process", goBase, false)
+	p.context("draft", n, products)
 	p.add("draft", n, "weights and moments", parameters*perParameter, p.gpu)
 	own, exchanged := p.gradients()
 	p.add("draft", n, fmt.Sprintf("%d gradients", own), int64(own)*parameters*4, p.gpu)

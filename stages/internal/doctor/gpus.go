@@ -1,9 +1,15 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+
+	"penstock/schema"
+	"penstock/stages/internal/backend"
+	"penstock/stages/internal/nvml"
 )
 
 // GPUs is a set of equal devices to plan for.
@@ -73,4 +79,45 @@ func (g GPUs) Fit(items []Item) Checks {
 		c.good(name, "%s of %s: %s", Bytes(n), Bytes(g.Bytes), strings.Join(names[at], ", "))
 	}
 	return c
+}
+
+// FitsGPU compares what a run is to hold on its GPU with what the GPU has free. On no GPU there is nothing to compare.
+func FitsGPU(cfg schema.Config, items []Item) Checks {
+	var c Checks
+	index, ok := backend.GPU(cfg.Device)
+	if !ok {
+		return c
+	}
+	s, err := nvml.Read(index)
+	need, free := Total(items, true), int64(s.Total-s.Used)
+	switch name := fmt.Sprintf("gpu %d", index); {
+	case err != nil:
+		c.good(name, "the plan needs %s; how much is free the driver does not tell (%v)", Bytes(need), err)
+	case need > free:
+		c.bad(name, "the plan needs %s, %s of %s are free: use fewer slots, smaller batches or fewer instances", Bytes(need), Bytes(free), Bytes(int64(s.Total)))
+	default:
+		c.good(name, "the plan needs %s of %s, %s are free", Bytes(need), Bytes(int64(s.Total)), Bytes(free))
+	}
+	return c
+}
+
+// Purposes says what devices hold, by purpose over all processes, the most first.
+func Purposes(items []Item) string {
+	sums := map[string]int64{}
+	var names []string
+	for _, i := range items {
+		if !i.Device {
+			continue
+		}
+		name := strings.TrimLeft(i.Purpose, "0123456789 ")
+		if sums[name] == 0 {
+			names = append(names, name)
+		}
+		sums[name] += int64(i.Instances) * i.Bytes
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(sums[b], sums[a]) })
+	for n, name := range names {
+		names[n] = fmt.Sprintf("%s %s", name, Bytes(sums[name]))
+	}
+	return strings.Join(names, ", ")
 }

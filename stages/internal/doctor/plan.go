@@ -24,7 +24,9 @@ type Item struct {
 const (
 	goBase     = 32 << 20 // a Go process with its connection, before it does anything
 	brokerBase = 64 << 20
-	mlpRows    = 8192 // rows of the feed-forward part at a time
+	driver     = 522 << 20 // a process's context, stream and kernels on a GPU: H200, CUDA 13.0
+	products   = 402 << 20 // cuBLAS behind its first product
+	mlpRows    = 8192      // rows of the feed-forward part at a time
 )
 
 // Plan estimates the memory of a run with target t, by purpose and process. Weights, gradients, slots and copies are exact;
@@ -35,6 +37,7 @@ func Plan(cfg schema.Config, t *hf.Target) []Item {
 	p.add("batch", 1, "process", goBase, false)
 	p.target()
 	p.add("pack", cfg.Pack.Instances, "process", goBase, false)
+	p.context("pack", cfg.Pack.Instances, 0)
 	p.add("pack", cfg.Pack.Instances, fmt.Sprintf("%d slots", cfg.Pack.Slots), int64(cfg.Pack.Slots)*p.slot, p.gpu)
 	if cfg.Pack.Noise > 0 {
 		p.add("pack", cfg.Pack.Instances, "noise", p.slot, p.gpu)
@@ -73,10 +76,18 @@ func (p *planner) add(process string, n int, purpose string, bytes int64, device
 	p.items = append(p.items, Item{process, n, purpose, bytes, device})
 }
 
+// context adds what a process holds on a GPU before its first tensor, and for matrix products with the first of them.
+func (p *planner) context(process string, n int, more int64) {
+	if p.gpu {
+		p.add(process, n, "driver and libraries", driver+more, true)
+	}
+}
+
 func (p *planner) target() {
 	g, tokens, n := p.t.Geometry, int64(p.cfg.Batch.Tokens), p.cfg.Target.Instances
 	h, kv, q, inter := int64(g.HiddenSize), int64(g.KVSize()), int64(g.QSize()), int64(g.IntermediateSize)
 	p.add("target", n, "process", goBase, false)
+	p.context("target", n, products)
 	p.add("target", n, "weights", (layers(p.t, slices.Max(p.cfg.Target.Taps)+1)+p.vocabulary)*p.element, p.gpu)
 	p.add("target", n, "activations", (tokens*(4*h+2*q+2*kv)+min(tokens, mlpRows)*3*inter)*p.element, p.gpu)
 	p.add("target", n, fmt.Sprintf("%d capture slots", p.cfg.Target.Slots), int64(p.cfg.Target.Slots)*p.slot, p.gpu)

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"penstock/schema"
+	"penstock/stages/internal/backend"
+	"penstock/stages/internal/rundir"
+)
+
+const (
+	mpsControl = "nvidia-cuda-mps-control"
+	mpsPipes   = "CUDA_MPS_PIPE_DIRECTORY" // names the service to its clients
+	mpsWait    = 5 * time.Second           // it answers, or ends, in this time
+)
+
+// mps is NVIDIA's Multi-Process Service: kernels of several processes run on a GPU at the same time, and their copies do
+// not take turns with them.
+type mps struct {
+	cmd   *exec.Cmd
+	dir   string
+	ended chan struct{}
+}
+
+// startMPS starts the service for the processes of a run that share a GPU, or returns nil and why it does not.
+func startMPS(ctx context.Context, cfg schema.Config, dir *rundir.Dir) (m *mps, why string) {
+	if !backend.IsGPU(cfg.Device) {
+		return nil, ""
+	}
+	if !cfg.MPS {
+		return nil, "the stages take turns on the GPU: mps is off"
+	}
+	if at := os.Getenv(mpsPipes); at != "" {
+		return nil, "the stages use the Multi-Process Service at " + at
+	}
+	path, err := exec.LookPath(mpsControl)
+	if err != nil {
+		return nil, "the stages take turns on the GPU: " + mpsControl + " is not there"
+	}
+	log, err := os.OpenFile(dir.Log("mps"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err.Error()
+	}
+	defer log.Close()
+	pipes, err := os.MkdirTemp("", "penstock-mps-") // a socket's path is short
+	if err != nil {
+		return nil, err.Error()
+	}
+	m = &mps{cmd: exec.Command(path, "-f"), dir: pipes, ended: make(chan struct{})}
+	m.cmd.Env = append(os.Environ(), m.env(), "CUDA_MPS_LOG_DIRECTORY="+pipes)
+	m.cmd.Stdout, m.cmd.Stderr = log, log
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt typed at the terminal reaches `up` alone
+	if err := m.cmd.Start(); err != nil {
+		os.RemoveAll(pipes)
+		return nil, fmt.Sprintf("the stages take turns on the GPU: %v", err)
+	}
+	go func() {
+		_ = m.cmd.Wait()
+		close(m.ended)
+	}()
+	if err := m.await(ctx); err != nil {
+		m.stop()
+		return nil, fmt.Sprintf("the stages take turns on the GPU: the Multi-Process Service does not start: %v (log mps)", err)
+	}
+	return m, "the stages share the GPU through the Multi-Process Service"
+}
+
+// env is the variable by which a process finds the service.
+func (m *mps) env() string { return mpsPipes + "=" + m.dir }
+
+// await waits until the service answers.
+func (m *mps) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, mpsWait)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(filepath.Join(m.dir, "control")); err == nil && m.tell(ctx, "get_server_list") == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-m.ended:
+			return fmt.Errorf("it has ended: %v", m.cmd.ProcessState)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// tell gives the service a command.
+func (m *mps) tell(ctx context.Context, command string) error {
+	c := exec.CommandContext(ctx, m.cmd.Path)
+	c.Env, c.Stdin = append(os.Environ(), m.env()), strings.NewReader(command+"\n")
+	return c.Run()
+}
+
+// stop ends the service. Its clients have ended.
+func (m *mps) stop() {
+	if m == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), mpsWait)
+	defer cancel()
+	if m.tell(ctx, "quit") == nil {
+		select {
+		case <-m.ended:
+		case <-ctx.Done():
+		}
+	}
+	_ = m.cmd.Process.Kill() // nothing if it has ended
+	<-m.ended
+	_ = os.RemoveAll(m.dir)
+}
