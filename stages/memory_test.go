@@ -33,14 +33,23 @@ type counting struct {
 }
 
 func (c counting) Alloc(rows, cols int) kernels.Tensor {
+	c.count(rows, cols, kernels.Float32)
+	return c.Device.Alloc(rows, cols)
+}
+
+func (c counting) AllocHalf(rows, cols int) kernels.Tensor {
+	c.count(rows, cols, c.Half())
+	return c.Device.AllocHalf(rows, cols)
+}
+
+func (c counting) count(rows, cols int, t kernels.Type) {
 	c.a.mu.Lock()
 	defer c.a.mu.Unlock()
 	of := c.a.device
 	if cols == 1 { // an arena's
 		of = c.a.arena
 	}
-	of[c.name] += 4 * int64(rows) * int64(cols)
-	return c.Device.Alloc(rows, cols)
+	of[c.name] += int64(t.Bytes()) * int64(rows) * int64(cols)
 }
 
 // counted has a run's devices and slabs counted.

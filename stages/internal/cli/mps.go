@@ -34,11 +34,11 @@ func startMPS(ctx context.Context, cfg schema.Config, dir *rundir.Dir) (m *mps, 
 	if !backend.IsGPU(cfg.Device) {
 		return nil, ""
 	}
-	if !cfg.MPS {
-		return nil, "the stages take turns on the GPU: mps is off"
-	}
 	if at := os.Getenv(mpsPipes); at != "" {
 		return nil, "the stages use the Multi-Process Service at " + at
+	}
+	if !cfg.MPS {
+		return nil, "the stages take turns on the GPU: mps is off"
 	}
 	path, err := exec.LookPath(mpsControl)
 	if err != nil {

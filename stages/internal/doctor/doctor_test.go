@@ -189,3 +189,23 @@ func TestBytes(t *testing.T) {
 		}
 	}
 }
+
+func TestPurposes(t *testing.T) {
+	items := []Item{{"target", 2, "3 capture slots", 1 << 20, true}, {"target", 2, "weights", 3 << 20, true}, {"pack", 1, "4 slots", 5 << 20, true},
+		{"draft", 1, "weights", 1 << 20, true}, {"draft", 1, "process", 1 << 30, false}}
+	if got, want := Purposes(items), "weights 7 MiB, slots 5 MiB, capture slots 2 MiB"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestFitsGPU(t *testing.T) {
+	cfg := config(t)
+	if c := FitsGPU(cfg, nil); len(c) != 0 {
+		t.Errorf("on no GPU: %v", c)
+	}
+	cfg.Device = "cuda:4096"
+	c := FitsGPU(cfg, []Item{{"target", 1, "weights", 3 << 20, true}})
+	if len(c) != 1 || !c[0].OK || !strings.Contains(c[0].Detail, "the plan needs 3 MiB; how much is free") {
+		t.Errorf("where the driver does not tell: %v", c)
+	}
+}
