@@ -54,6 +54,14 @@ scenarios = [
     {"name": "call beside an empty text", "messages": [u("Oslo?"), a("", tool_calls=[call("weather", place="Oslo", days=2)])], "tools": [weather]},
     {"name": "two calls", "messages": [u("Oslo, Rom?"), a("Let me see.", tool_calls=[call("weather", place="Oslo"), call("weather", place="Røm", exact=1.0)]),
                                        {"role": "tool", "content": "cold"}, {"role": "tool", "content": "warm"}, a("Cold and warm.")], "tools": [weather]},
+    {"name": "odd values", "messages": [u("x"), a(None, tool_calls=[call("weather", a=1e20, b=1e-7, c=-0.0, d=True, f=[[], {}, ""], g=12345678901234567890, h=-98765432109876543210)]),
+                                        {"role": "tool", "content": "\\u2028 \\\\u2029", "name": "weather", "tool_call_id": "1"}, a("ok")], "tools": [weather]},
+    {"name": "separators", "messages": [s("a\u2028b"), u("\u2029 \\ \x7f"), a("c \u2028")],
+     "tools": [{"type": "function", "function": {"name": "f", "description": "one\u2028two\u2029\n\t\\ \"three\"", "parameters": {"type": "object", "properties": {}}}}]},
+    {"name": "thinking and calls", "messages": [u("a"), a("", reasoning_content="r1", tool_calls=[call("weather", place="x")]), {"role": "tool", "content": "t"}, a("b", reasoning_content="r2"),
+                                                u("c"), a("d", reasoning_content="r3")], "tools": [weather]},
+    {"name": "blanks", "messages": [s(" s\n"), u("\n\n u \n"), a("\n\n a \n\n"), u("\t"), a(" \u00a0x\u3000 ")]},
+    {"name": "broken thinking", "messages": [u("a"), a("x </think> y <think> z"), u("b"), a("<think></think>"), u("c"), a("<think>open")]},
     {"name": "ends with the user", "messages": [u("a?"), a("b."), u("c?")]},
 ]
 tokens = {"bos_token": "<s>", "eos_token": "</s>"}

@@ -9,8 +9,8 @@ import (
 	"github.com/ardanlabs/jinja"
 )
 
-// The template engine prints numbers with a fraction as Go does, chat templates mean them as Python prints them. So where
-// the two differ they pass through the engine as strings between two characters for private use, and are put right in
+// The template engine prints numbers with a fraction as Go does, and takes whole ones of 64 bits; chat templates mean them as
+// Python prints them. So where the two differ they pass through the engine as strings between two characters for private use, and are put right in
 // what it rendered.
 const floatOpen, floatClose = "\uf8f0", "\uf8f1"
 

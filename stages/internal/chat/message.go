@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/ardanlabs/jinja"
 )
@@ -60,6 +61,8 @@ type parsed struct {
 	Conversation
 	tools jinja.Value
 	calls []jinja.Value // of each message
+
+	spelled bool // see spellsSeparators; of the whole, also where contents are replaced
 }
 
 // parse reads tools and tool calls, and refuses what is no JSON list.
@@ -74,7 +77,7 @@ func (c Conversation) parse() (parsed, error) {
 		}
 		return v, nil
 	}
-	p := parsed{Conversation: c, calls: make([]jinja.Value, len(c.Messages))}
+	p := parsed{Conversation: c, calls: make([]jinja.Value, len(c.Messages)), spelled: c.spellsSeparators()}
 	var err error
 	p.tools, err = list("tools", c.Tools)
 	for i, m := range c.Messages {
@@ -111,6 +114,9 @@ func readJSON(d *json.Decoder) (jinja.Value, error) {
 	case json.Number:
 		if n, err := strconv.ParseInt(t.String(), 10, 64); err == nil {
 			return jinja.NewInt(n), nil
+		}
+		if !strings.ContainsAny(t.String(), ".eE") { // of any size in Python
+			return jinja.NewString(floatOpen + t.String() + floatClose), nil
 		}
 		f, err := t.Float64()
 		return floatValue(f), err

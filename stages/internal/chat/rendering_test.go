@@ -107,6 +107,7 @@ func TestPolicies(t *testing.T) {
 		policy         Policy
 		want           []string
 	}{
+		{"escapes", "chatml-tools.jinja", []Message{{Role: "user", Content: "a"}, {Role: Assistant, Content: `x\u2028y`}}, json.RawMessage(`[{"a":"\u2028"}]`), Policy{}, []string{`x\u2028y<|im_end|>`}},
 		{"calls", "chatml-tools.jinja", ask, tools, Policy{}, []string{called, "Cold.<|im_end|>"}},
 		{"last of calls", "chatml-tools.jinja", ask, tools, Policy{LastTurn: true}, []string{"Cold.<|im_end|>"}},
 		{"thinking apart", "chatml-tools.jinja", apart, nil, Policy{}, []string{"b.<|im_end|>", "<think>\nwell </think> so\n</think>\n\nd.<|im_end|>"}},

@@ -72,7 +72,7 @@ func (t *Template) render(p parsed, generationPrompt bool) (text string, err err
 	if err != nil {
 		return "", fmt.Errorf("render chat template: %w", err)
 	}
-	return restoreIndents(restoreFloats(text)), nil
+	return p.restoreSeparators(restoreIndents(restoreFloats(text))), nil
 }
 
 // Fingerprint changes with anything in the template that changes what it renders.

@@ -15,7 +15,7 @@ import (
 )
 
 // version changes with anything in this package, the tokenizer or the chat code that changes what the same input gives.
-const version = 3
+const version = 4
 
 // source is what a store is made of.
 type source struct {
