@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -214,6 +215,21 @@ func TestOddColumns(t *testing.T) {
 	}
 	if b, err := os.ReadFile(r.RejectFile); err != nil || !bytes.Contains(b, []byte(`"line":2,`)) || !bytes.Contains(b, []byte("NaN")) {
 		t.Errorf("rejects %s, %v", b, err)
+	}
+}
+
+// TestHugeRows: a row over the limit is rejected unread, and the rows around it are read.
+func TestHugeRows(t *testing.T) {
+	text := io.MultiReader(strings.NewReader(row("a", "b")+"\n"), strings.NewReader(strings.Repeat("x", maxRow+1)+"\n\n"), strings.NewReader(row("c", "d")))
+	var got []rawRow
+	err := readLines("huge.jsonl", text, func(c chunk) error { got = append(got, c.rows...); return nil })
+	if err != nil || len(got) != 3 || got[2].line != 4 || len(got[1].data) != 0 {
+		t.Fatalf("%d rows, %v", len(got), err)
+	}
+	for i, want := range []string{"", TooLong, ""} {
+		if _, no := parseRow(got[i]); (no == nil) != (want == "") || no != nil && no.reason != want {
+			t.Errorf("line %d: %v, want %q", got[i].line, no, want)
+		}
 	}
 }
 
