@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -34,13 +37,13 @@ func newEval(s streams) *cobra.Command {
 		},
 	}
 	f.Register(cmd.Flags())
-	fs := cmd.Flags()
-	fs.StringVar(&o.Target, "target", "", "model `DIR`")
-	fs.StringVar(&drafter, "drafter", "", "drafter `DIR`")
-	fs.StringVar(&o.Prompts, "prompts", "", "`FILE` with a JSON list of {id, prompt}")
-	fs.IntVar(&o.Limit, "limit", 0, "prompts from the front of the file; 0: all")
-	fs.IntVar(&o.MaxNew, "max-new", 160, "tokens of an answer")
-	fs.Bool("json", true, "the report is JSON in any case")
+	flags := cmd.Flags()
+	flags.StringVar(&o.Target, "target", "", "model `DIR`")
+	flags.StringVar(&drafter, "drafter", "", "drafter `DIR`")
+	flags.StringVar(&o.Prompts, "prompts", "", "`FILE` with a JSON list of {id, prompt}")
+	flags.IntVar(&o.Limit, "limit", 0, "prompts from the front of the file; 0: all")
+	flags.IntVar(&o.MaxNew, "max-new", 160, "tokens of an answer")
+	flags.Bool("json", true, "the report is JSON in any case")
 	return cmd
 }
 
@@ -79,6 +82,9 @@ func evalDefaults(f runtime.Flags, o *accept.Options, drafter *string, limits bo
 		if *d.value == "" {
 			return fmt.Errorf("run %s has no %s: name it", dir.Path(), d.missing)
 		}
+	}
+	if _, err := os.Stat(*drafter); *drafter == dir.Drafter() && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("run %s has no drafter yet: wait for its end, or export one from %s", dir.Path(), dir.Checkpoints())
 	}
 	return nil
 }

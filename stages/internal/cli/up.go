@@ -58,7 +58,9 @@ func up(ctx context.Context, f runtime.Flags, d *display, out io.Writer, asJSON 
 	if err != nil {
 		return err
 	}
-	d.say("at most %s of memory over all processes", doctor.Bytes(o.peak))
+	if o.peak > 0 { // something was left to do
+		d.say("at most %s of memory over all processes", doctor.Bytes(o.peak))
+	}
 	if o.gpu > 0 {
 		d.say("at most %s of the GPU's memory, planned %s", doctor.Bytes(o.gpu), doctor.Bytes(o.planned))
 	}

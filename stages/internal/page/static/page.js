@@ -8,7 +8,7 @@ const ACTIVITIES = {
   "no credit": "waits: no credit", "window": "waits: window", "starting": "starting",
 };
 const WORK = ["compute", "copy", "step"];
-const KINDS = {forward: "work", train: "work", build: "work", pack: "copy", copy: "copy", "credit wait": "wait", "slot wait": "wait", commit: "settle", acknowledge: "settle"};
+const KINDS = {forward: "work", train: "work", build: "work", pack: "copy", copy: "copy", "credit wait": "wait", "slot wait": "slot", commit: "settle", acknowledge: "settle"};
 
 const $ = (id) => document.getElementById(id);
 const put = (id, ...nodes) => $(id).replaceChildren(...nodes);
