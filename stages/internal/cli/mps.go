@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -56,20 +57,33 @@ func startMPS(ctx context.Context, cfg schema.Config, dir *rundir.Dir) (m *mps, 
 	m = &mps{cmd: exec.Command(path, "-f"), dir: pipes, ended: make(chan struct{})}
 	m.cmd.Env = append(os.Environ(), m.env(), "CUDA_MPS_LOG_DIRECTORY="+pipes)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt typed at the terminal reaches `up` alone
-	if err := m.cmd.Start(); err != nil {
+	// An interrupt typed at the terminal reaches `up` alone; what kills `up` ends the service too.
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := m.start(); err != nil {
 		os.RemoveAll(pipes)
 		return nil, fmt.Sprintf("the stages take turns on the GPU: %v", err)
 	}
-	go func() {
-		_ = m.cmd.Wait()
-		close(m.ended)
-	}()
 	if err := m.await(ctx); err != nil {
 		m.stop()
 		return nil, fmt.Sprintf("the stages take turns on the GPU: the Multi-Process Service does not start: %v (log mps)", err)
 	}
 	return m, "the stages share the GPU through the Multi-Process Service"
+}
+
+// start starts the process on a thread that stays as long as it does: the kernel takes the thread's end for the parent's.
+func (m *mps) start() error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := m.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = m.cmd.Wait()
+			close(m.ended)
+		}
+	}()
+	return <-started
 }
 
 // env is the variable by which a process finds the service.

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"penstock/schema"
+	"penstock/stages/internal/rundir"
+)
+
+// service stands in for the program that controls the Multi-Process Service: with -f it runs until it is told to quit.
+const service = `#!/bin/sh
+cd "$CUDA_MPS_PIPE_DIRECTORY" || exit 1
+if [ "$1" = -f ]; then
+  : > control
+  until [ -e quit ]; do sleep 0.01; done
+  exit 0
+fi
+read -r command
+[ "$command" != quit ] || : > quit
+`
+
+func mpsRun(t *testing.T, script string) (schema.Config, *rundir.Dir) {
+	t.Helper()
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, mpsControl), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	dir, err := rundir.Make(filepath.Join(t.TempDir(), "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := schema.Default()
+	cfg.Device, cfg.MPS = "cuda:0", true
+	return cfg, dir
+}
+
+func TestMPSStartsAnswersAndEnds(t *testing.T) {
+	cfg, dir := mpsRun(t, service)
+	m, why := startMPS(t.Context(), cfg, dir)
+	if m == nil {
+		t.Fatal(why)
+	}
+	if !strings.HasPrefix(m.env(), mpsPipes+"="+os.TempDir()) {
+		t.Errorf("clients find it by %s", m.env())
+	}
+	m.stop()
+	if state := m.cmd.ProcessState; state == nil || !state.Success() {
+		t.Errorf("it was told to quit and ended with %v", state)
+	}
+	if _, err := os.Stat(m.dir); !os.IsNotExist(err) {
+		t.Errorf("its directory is left: %v", err)
+	}
+}
+
+func TestMPSIsLeftWhereItIsNotWantedOrDoesNotStart(t *testing.T) {
+	cfg, dir := mpsRun(t, "#!/bin/sh\nexit 3\n")
+	if m, why := startMPS(t.Context(), cfg, dir); m != nil || !strings.Contains(why, "exit status 3") {
+		t.Errorf("a service that ends: %v, %q", m, why)
+	}
+	cfg.MPS = false
+	if m, why := startMPS(t.Context(), cfg, dir); m != nil || !strings.Contains(why, "mps is off") {
+		t.Errorf("not asked for: %v, %q", m, why)
+	}
+	cfg.Device = "cpu"
+	if m, why := startMPS(t.Context(), cfg, dir); m != nil || why != "" {
+		t.Errorf("on no GPU: %v, %q", m, why)
+	}
+}
