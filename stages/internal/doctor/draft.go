@@ -24,7 +24,7 @@ func (p *planner) draft() {
 	d := hf.NewDrafterConfig(p.t, cfg.Draft.Layers, cfg.Draft.BlockSize, cfg.Draft.Window, 0, cfg.Target.Taps)
 	parameters := geometry.Parameters(d.Shapes())
 	perParameter := int64(12) // weights and two moments
-	if p.gpu {
+	if p.element == 2 {
 		perParameter = 14 // and weights in bf16
 	}
 	p.add("draft", n, "process", goBase, false)

@@ -9,6 +9,7 @@ import (
 
 	"penstock/schema"
 	"penstock/schema/hf"
+	"penstock/stages/internal/backend"
 	"penstock/stages/internal/geometry"
 )
 
@@ -59,8 +60,8 @@ type planner struct {
 }
 
 func newPlanner(cfg schema.Config, t *hf.Target) *planner {
-	p := &planner{cfg: cfg, t: t, gpu: strings.HasPrefix(cfg.Device, "cuda"), element: 4}
-	if p.gpu {
+	p := &planner{cfg: cfg, t: t, gpu: backend.IsGPU(cfg.Device), element: 4}
+	if _, half := backend.Exact(cfg.Device); half {
 		p.element = 2
 	}
 	h := int64(t.HiddenSize)

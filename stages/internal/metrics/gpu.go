@@ -36,8 +36,9 @@ func (s *Set) WatchGPU(run, stage, process, device string, read func(index int) 
 	prometheus.WrapRegistererWith(prometheus.Labels{"run": run, "stage": stage, "process": process}, s.registry).MustRegister(g)
 }
 
-// gpuIndex reads the number out of cuda or cuda:N.
+// gpuIndex reads the number out of cuda or cuda:N, whatever type follows.
 func gpuIndex(device string) (int, bool) {
+	device, _, _ = strings.Cut(device, "/")
 	rest, ok := strings.CutPrefix(device, "cuda")
 	if !ok || rest == "" {
 		return 0, ok
