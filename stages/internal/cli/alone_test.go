@@ -12,6 +12,7 @@ import (
 	"penstock/schema"
 	"penstock/stages/internal/monitor"
 	"penstock/stages/internal/rundir"
+	"penstock/stages/internal/runtime"
 	"penstock/stages/internal/worker"
 )
 
@@ -74,6 +75,17 @@ func TestOneRunAServer(t *testing.T) {
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+	t.Chdir("../../..") // what the configuration names is found from there
+	f := runtime.Flags{Config: runtime.DefaultConfig, NATS: server.URL}
+	if c, err := dialRun(ctx, f, dir, "status", broker.RoleObserver); err == nil || !strings.HasSuffix(err.Error(), "holds is of run other-1f") {
+		t.Errorf("asked for its state where another one is: %v, %v", c, err)
+	}
+	put(worker.KeyPlan, schema.PlanInfo{Run: dir.Name()})
+	if c, err := dialRun(ctx, f, dir, "status", broker.RoleObserver); err != nil {
+		t.Errorf("asked for its state where it is: %v", err)
+	} else {
+		c.Close()
 	}
 	if err := r.onHint(broker.Hint{Record: schema.Control{Run: "other-1f", Want: wantRun}}); err == nil {
 		t.Error("another one that begins at the same time is not noticed")

@@ -41,6 +41,17 @@ func dialRun(ctx context.Context, f runtime.Flags, dir *rundir.Dir, client, role
 	if err != nil {
 		return nil, fmt.Errorf("run %s is not running, or its broker is down: %w", dir.Path(), err)
 	}
+	if cfg.Broker.URL == "" {
+		return conn, nil
+	}
+	other, err := lastRun(ctx, conn.Board())
+	if err == nil && other != "" && other != dir.Name() {
+		err = fmt.Errorf("run %s is not running: what the server at %s holds is of run %s", dir.Path(), url, other)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
 	return conn, nil
 }
 
