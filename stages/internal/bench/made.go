@@ -95,8 +95,9 @@ func tiled(size int64) []byte {
 	return b
 }
 
-// MakeData writes so many made-up documents, as rows that are tokenised already, and returns their mean length.
-func MakeData(path string, o Options, documents int) (mean int, err error) {
+// MakeData writes so many made-up documents of ids below vocab, as rows that are tokenised already, and returns their mean
+// length.
+func MakeData(path string, o Options, documents, vocab int) (mean int, err error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return 0, fmt.Errorf("make data: %w", err)
@@ -106,7 +107,9 @@ func MakeData(path string, o Options, documents int) (mean int, err error) {
 	out := json.NewEncoder(f)
 	tokens := 0
 	for range documents {
-		b := Options{Lengths: o.Lengths, Batch: 1, Model: o.Model, Anchors: 1}.batch(r)
+		one := Options{Lengths: o.Lengths, Batch: 1, Model: o.Model, Anchors: 1}
+		one.Model.Target.VocabSize = vocab
+		b := one.batch(r)
 		mask := make([]int, len(b.mask))
 		for i, m := range b.mask {
 			mask[i] = int(m)

@@ -56,7 +56,7 @@ func TestMadeTargetIsRead(t *testing.T) {
 func TestMadeData(t *testing.T) {
 	o := Options{Model: lookup(t, "tiny-go"), Lengths: lengths(t, "lognormal")}
 	path := filepath.Join(t.TempDir(), "data.jsonl")
-	mean, err := MakeData(path, o, 40)
+	mean, err := MakeData(path, o, 40, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +78,11 @@ func TestMadeData(t *testing.T) {
 		}
 		if len(row.IDs) < shortest || len(row.Mask) != len(row.IDs) {
 			t.Fatalf("row %d: %d tokens, %d of the mask", rows, len(row.IDs), len(row.Mask))
+		}
+		for _, id := range row.IDs {
+			if id < 0 || id >= 100 {
+				t.Fatalf("row %d: id %d", rows, id)
+			}
 		}
 		on := 0
 		for _, m := range row.Mask {

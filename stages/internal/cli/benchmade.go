@@ -13,6 +13,7 @@ import (
 	"penstock/stages/internal/geometry"
 	"penstock/stages/internal/rundir"
 	"penstock/stages/internal/runtime"
+	"penstock/stages/internal/tokenizer"
 )
 
 // benchOptions say how much of a run is measured, and of what: the configured target and data, or made-up ones.
@@ -52,7 +53,11 @@ func (o benchOptions) made(f runtime.Flags) (sets []string, remove func(), err e
 		remove()
 		return nil, func() {}, err
 	}
-	mean, err := bench.MakeData(data, b, 2*o.batch*(o.warm+o.steps)) // batches need not be full
+	tok, err := tokenizer.Load(filepath.Join(target, "tokenizer.json"))
+	mean := 0
+	if err == nil { // batches need not be full
+		mean, err = bench.MakeData(data, b, 2*o.batch*(o.warm+o.steps), min(b.Model.Target.VocabSize, tok.VocabSize()))
+	}
 	if err != nil {
 		remove()
 		return nil, func() {}, err
