@@ -165,7 +165,7 @@ func checkWhole(t *testing.T, id string, spans []span) {
 		services[s.service] = true
 	}
 	slices.Sort(got)
-	want := []string{"acknowledge", "build", "commit", "copy", "copy", "credit wait", "forward", "pack",
+	want := []string{"acknowledge", "build", "commit", "copy", "credit wait", "forward", "pack",
 		"queue", "queue", "queue", "slot wait", "slot wait", "train"}
 	if !slices.Equal(got, want) {
 		t.Errorf("trace %s has %v, want %v", id, got, want)

@@ -12,7 +12,7 @@ import (
 	"penstock/schema"
 )
 
-// The spans of a batch, in the order of the flow. Queue, slot wait and copy occur at more than one hop.
+// The spans of a batch, in the order of the flow. Queue and slot wait occur at more than one hop.
 const (
 	Build       = "build"       // batch: from the opening of its window to the broker's confirmation
 	Queue       = "queue"       // from publish to the start of work
