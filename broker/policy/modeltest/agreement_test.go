@@ -27,7 +27,7 @@ var counterparts = []struct {
 	{"packer finds bad features in hop", "pack.judge internal/worker.Reject", "reject", "Judge Declare"},
 	{"rank receives hop", "internal/worker.Receive draft.hungry", "trainArrivals park", ""},
 	{"rank claims hop", "draft.workable draft.claimOnLedger internal/worker.settled", "claimable ripe opened unneeded claim", "Settled Busy Claimed Claim"},
-	{"rank has copied hop", "draft.copy draft.unclaim internal/worker.Read", "copied giveBack", "Claim"},
+	{"rank has copied hop", "draft.use draft.giveUp draft.unclaim internal/worker.Read", "copied giveBack", "Claim"},
 	{"rank adds hop", "draft.record draft.add", "add added", "Added"},
 	{"holder releases the slot of hop", "pack.close draft.settled internal/worker.Release", "release", ""},
 	{"holder acknowledges hop", "pack.close draft.settled internal/worker.Done", "acknowledge", ""},
