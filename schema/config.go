@@ -5,7 +5,7 @@ package schema
 type Config struct {
 	Seed          uint64 `yaml:"seed" arith:"true"`
 	Deterministic bool   `yaml:"deterministic" arith:"true"`
-	Device        string `yaml:"device"` // cpu, cpu/PATH (a matrix product), cuda[:N][/float32], null (empty work), or sleep/FILE (a scenario's times)
+	Device        string `yaml:"device"` // cpu, cpu/PATH (a matrix product), cuda[:K or :A-B][/float32], null (empty work), or sleep/FILE (a scenario's times)
 	MPS           bool   `yaml:"mps"`    // `penstock up` starts NVIDIA's Multi-Process Service where stages share a GPU and it is there
 
 	Target TargetConfig `yaml:"target"`

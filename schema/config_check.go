@@ -51,11 +51,10 @@ func (c *Config) problems() []problem {
 
 // checkFlow checks what is read, how it is cut up and who works on it.
 func (c *Config) checkFlow(p *checker) {
-	device, number, numbered := strings.Cut(strings.TrimSuffix(c.Device, "/float32"), ":")
-	_, err := strconv.ParseUint(number, 10, 16)
+	_, gpu := ParseGPUs(c.Device)
 	kind, path, ok := strings.Cut(c.Device, "/")
-	p.ok(c.Device == "cpu" || ok && path != "" && (kind == "cpu" || kind == "sleep") || c.Device == "null" || device == "cuda" && (!numbered || err == nil), "device",
-		"%q is neither cpu, cpu/PATH with a matrix product that doctor lists, cuda or cuda:N with or without /float32, null, nor sleep/FILE with a scenario", c.Device)
+	p.ok(c.Device == "cpu" || ok && path != "" && (kind == "cpu" || kind == "sleep") || c.Device == "null" || gpu, "device",
+		"%q is neither cpu, cpu/PATH with a matrix product that doctor lists, cuda, cuda:K or cuda:A-B (GPUs A to B) with or without /float32, null, nor sleep/FILE with a scenario", c.Device)
 
 	p.ok(c.Target.Dir != "", "target.dir", "is not set: name the target's Hugging Face directory")
 	p.count("target.instances", c.Target.Instances, 1, 64)

@@ -199,7 +199,7 @@ func TestValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for set, ok := range map[string]bool{
-		"device=cuda:1": true, "device=cuda": true, "device=cuda:1/float32": true, "device=cuda/float32": true, "device=cuda:1/float16": false, "device=float32": false, "device=cuda:": false, "device=gpu": false, "device=cpu:0": false, "device=cpu/avx2": true, "device=cpu/": false, "device=null": true,
+		"device=cuda:1": true, "device=cuda": true, "device=cuda:1/float32": true, "device=cuda/float32": true, "device=cuda:1/float16": false, "device=cuda:0-7": true, "device=cuda:0-7/float32": true, "device=cuda:1-1": false, "device=cuda:7-0": false, "device=cuda:0-": false, "device=float32": false, "device=cuda:": false, "device=gpu": false, "device=cpu:0": false, "device=cpu/avx2": true, "device=cpu/": false, "device=null": true,
 		"target.taps=[2,1]": false, "target.taps=[1,1]": false, "target.taps=[-1]": false, "target.taps=[]": false, "target.taps=0": true,
 		"target.slots=1": false, "pack.slots=1": false, "target.instances=0": false, "pack.noise=-0.1": false, "pack.noise=.nan": false,
 		"data.buckets=auto:0": false, "data.buckets=auto:x": false, "data.buckets=512": true, "data.buckets=256,128,512": false, "data.buckets=128,256": false, "data.buckets=": false,

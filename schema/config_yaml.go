@@ -43,7 +43,7 @@ func annotate(n *yaml.Node, prefix string) {
 var meaning = map[string]string{
 	"seed":                "of initialisation, plan, anchors and noise",
 	"deterministic":       "bit-identical results whatever runs where",
-	"device":              "cpu, cuda or cuda:N",
+	"device":              "cpu, cuda:K, or cuda:A-B for several GPUs",
 	"mps":                 "let processes on one GPU run at the same time",
 	"target.dir":          "Hugging Face directory of the frozen model",
 	"target.instances":    "target processes",

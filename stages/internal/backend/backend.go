@@ -5,16 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"penstock/kernels"
 	"penstock/kernels/cpu"
+	"penstock/schema"
 )
 
-// Open returns the device of a name: cpu, cpu/PATH with a named matrix product, cuda or cuda:N, with bfloat16 for its half type
-// unless /float32 follows, null, whose ops do nothing, or sleep/FILE, which takes the times of a scenario. One that was asked for and is not there is an error: nothing falls
-// back silently.
+// Open returns the device of a name: cpu, cpu/PATH with a named matrix product, cuda or cuda:K, with bfloat16 for its half type
+// unless /float32 follows, null, whose ops do nothing, or sleep/FILE, which takes the times of a scenario. One that was asked
+// for and is not there is an error: nothing falls back silently, and of several GPUs none is chosen.
 func Open(name string) (kernels.Device, error) { return open(name, 0) }
 
 // OpenThreads is Open with at most so many threads, for devices that share a machine.
@@ -45,22 +45,22 @@ func open(name string, threads int) (kernels.Device, error) {
 	return d, nil
 }
 
-// IsGPU reports whether a name is that of a GPU.
+// IsGPU reports whether a name is that of a GPU, or of several.
 func IsGPU(name string) bool {
-	_, ok := GPU(name)
+	_, ok := schema.ParseGPUs(name)
 	return ok
 }
 
-// GPU returns the number of the GPU that a name is of.
+// GPU returns the number of the one GPU that a name is of.
 func GPU(name string) (ordinal int, ok bool) {
 	ordinal, _, err := gpu(name)
 	return ordinal, err == nil
 }
 
-// Exact returns the name of the same GPU with float32 for its half type; ok is false for what is no GPU with bfloat16.
+// Exact returns the name of the same GPUs with float32 for their half type; ok is false for what is no GPU with bfloat16.
 func Exact(name string) (exact string, ok bool) {
-	_, half, err := gpu(name)
-	return name + "/" + kernels.Float32.String(), err == nil && half == kernels.BFloat16
+	g, ok := schema.ParseGPUs(name)
+	return name + "/" + kernels.Float32.String(), ok && !g.Exact()
 }
 
 // Decoders returns how many devices of a name are worth opening at once for work that can be split: one a processor core,
@@ -72,23 +72,18 @@ func Decoders(name string) int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// gpu reads cuda or cuda:N, and /float32 behind it.
+// gpu reads the name of one GPU.
 func gpu(name string) (ordinal int, half kernels.Type, err error) {
-	half = kernels.BFloat16
-	device, exact := strings.CutSuffix(name, "/"+kernels.Float32.String())
-	if exact {
-		half = kernels.Float32
+	g, ok := schema.ParseGPUs(name)
+	switch {
+	case !ok:
+		return 0, half, errors.New("want cpu, cpu/PATH, cuda[:K][/float32], null or sleep/FILE")
+	case g.N > 1:
+		return 0, half, fmt.Errorf("these are %d GPUs, which only a whole run can use: name one, such as %s", g.N, g.Name(0))
+	case g.Exact():
+		return g.First, kernels.Float32, nil
 	}
-	rest, ok := strings.CutPrefix(device, "cuda")
-	if ok && rest == "" {
-		return 0, half, nil
-	}
-	digits, numbered := strings.CutPrefix(rest, ":")
-	n, err := strconv.ParseUint(digits, 10, 16)
-	if !ok || !numbered || err != nil {
-		return 0, half, errors.New("want cpu, cpu/PATH, cuda[:N][/float32], null or sleep/FILE")
-	}
-	return int(n), half, nil
+	return g.First, kernels.BFloat16, nil
 }
 
 // Checksum returns the sum over features that devices of a name state in CheckFeatures.

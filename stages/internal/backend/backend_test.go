@@ -39,6 +39,20 @@ func TestGPU(t *testing.T) {
 	}
 }
 
+func TestOpenRefusesSeveralGPUs(t *testing.T) {
+	for name, want := range map[string]string{"cuda:0-7": "8 GPUs, which only a whole run can use: name one, such as cuda:0", "cuda:2-3/float32": "such as cuda:2/float32"} {
+		if d, err := Open(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: device %v, error %v", name, d, err)
+		}
+		if n, ok := GPU(name); ok || !IsGPU(name) {
+			t.Errorf("%q is GPU %d", name, n)
+		}
+	}
+	if exact, ok := Exact("cuda:2-3"); !ok || exact != "cuda:2-3/float32" {
+		t.Errorf("exactly %q, %v", exact, ok)
+	}
+}
+
 func TestDecodersHoldTheWeightsOnceOnAGPU(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
 	for name, want := range map[string]int{"cuda": 1, "cuda:3": 1, "cpu": 3, "cpu/go": 3} {

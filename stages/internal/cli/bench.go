@@ -56,7 +56,7 @@ func newBenchModel(s streams, name, short string, run func(context.Context, benc
 	fs := cmd.Flags()
 	fs.StringVar(&model, "geometry", "tiny-go", "`NAME`: one of "+strings.Join(geometry.Names(), ", "))
 	fs.StringVar(&lengths, "lengths", "", "of documents: `fixed:N` or lognormal (default: fixed:3072, fixed:512 for tiny-go)")
-	fs.StringVar(&device, "device", "", "cpu, cpu/PATH or cuda[:N] (default: every CPU path)")
+	fs.StringVar(&device, "device", "", "cpu, cpu/PATH or cuda[:K] (default: every CPU path)")
 	fs.IntVar(&o.Batch, "batch", 4, "documents of a batch")
 	fs.IntVar(&o.Anchors, "anchors", 512, "at most, of a document")
 	fs.Float64Var(&o.Seconds, "seconds", 5, "to measure for, after one batch to warm up")

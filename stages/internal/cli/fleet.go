@@ -37,6 +37,7 @@ func fleet(f runtime.Flags, dir *rundir.Dir, cfg schema.Config) ([]supervise.Pro
 		for i := range s.n {
 			name := runtime.Instance(s.stage, i+1)
 			args := append(f.Args(dir), own(cfg, name, len(ps))...)
+			args = append(args, placed(cfg, s.stage, i)...)
 			ps = append(ps, supervise.Process{Name: name, Path: path, Log: dir.Log(name), Args: args})
 		}
 	}
@@ -50,4 +51,14 @@ func own(cfg schema.Config, name string, nth int) []string {
 		args = append(args, "--set", fmt.Sprintf("metrics.port=%d", first+nth))
 	}
 	return args
+}
+
+// placed are the arguments that give the kth process of a stage, counted from 0, one of a run's several GPUs. Broker and
+// batch use none.
+func placed(cfg schema.Config, stage string, k int) []string {
+	g, ok := schema.ParseGPUs(cfg.Device)
+	if !ok || g.N == 1 || stage == "broker" || stage == "batch" {
+		return nil
+	}
+	return []string{"--device", g.Name(g.At(stage, k, cfg.Target.Instances))}
 }

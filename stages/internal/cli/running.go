@@ -12,6 +12,7 @@ import (
 
 	"penstock/broker"
 	"penstock/schema"
+	"penstock/stages/internal/doctor"
 	"penstock/stages/internal/monitor"
 	"penstock/stages/internal/page"
 	"penstock/stages/internal/rundir"
@@ -45,7 +46,7 @@ type running struct {
 	view    *monitor.Tracker
 	notes   chan string // lines for the display
 	peak    int64       // most memory of all processes together, in bytes
-	gpu     gpuMemory
+	gpus    []*gpuMemory
 	mps     *mps // nil: there is none
 
 	conn *broker.Conn // nil before the broker is reached
@@ -62,13 +63,13 @@ type running struct {
 	wanted string // of the control record
 }
 
-func newRunning(dir *rundir.Dir, cfg schema.Config, d *display) (*running, error) {
+func newRunning(dir *rundir.Dir, cfg schema.Config, needs []doctor.Need, d *display) (*running, error) {
 	f, err := os.OpenFile(dir.Log("up"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	r := &running{
-		dir: dir, cfg: cfg, gpu: newGPUMemory(cfg), display: d, log: slog.New(slog.NewTextHandler(f, nil)), logFile: f,
+		dir: dir, cfg: cfg, gpus: newGPUMemory(needs), display: d, log: slog.New(slog.NewTextHandler(f, nil)), logFile: f,
 		view: monitor.NewTracker(), notes: make(chan string, 64), began: time.Now(),
 	}
 	wait, err := time.ParseDuration(cfg.Broker.AckWait)
@@ -155,7 +156,9 @@ func (r *running) run(ctx context.Context, ps []supervise.Process) error {
 		case line := <-r.notes:
 			r.display.say("%s", line)
 		case <-show.C:
-			r.gpu.weigh()
+			for _, g := range r.gpus {
+				g.weigh()
+			}
 			r.display.show(r.snapshot(ctx))
 		case <-weigh.C:
 			if _, err := os.Stat(r.dir.ConfigFile()); err != nil {

@@ -61,8 +61,10 @@ func up(ctx context.Context, f runtime.Flags, d *display, out io.Writer, asJSON 
 	if o.peak > 0 { // something was left to do
 		d.say("at most %s of memory over all processes", doctor.Bytes(o.peak))
 	}
-	if o.gpu > 0 {
-		d.say("at most %s of the GPU's memory, planned %s", doctor.Bytes(o.gpu), doctor.Bytes(o.planned))
+	for _, g := range o.gpus {
+		if g.peak() > 0 {
+			d.say("at most %s of the memory of gpu %d, planned %s", doctor.Bytes(g.peak()), g.GPU, doctor.Bytes(g.Bytes))
+		}
 	}
 	return printSummary(out, dir, asJSON)
 }
@@ -71,9 +73,7 @@ func up(ctx context.Context, f runtime.Flags, d *display, out io.Writer, asJSON 
 type outcome struct {
 	view monitor.View
 	peak int64 // most memory of all processes together, in bytes
-	gpu  int64 // most memory of the GPU; 0: there is none, or it does not tell
-
-	planned int64 // of the GPU
+	gpus []*gpuMemory
 }
 
 // train runs all processes of a run until the drafter is trained, and ends them. Of a new run that cannot begin, nothing
@@ -110,35 +110,41 @@ func start(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (o
 		return outcome{}, err
 	}
 	d.say("run %s", dir.Path())
-	planned, err := plan(cfg, d)
+	needs, err := plan(cfg, d)
 	if err != nil {
 		return outcome{}, err
 	}
 	for _, w := range cfg.Warnings() {
 		d.say("warning: %s", w)
 	}
-	r, err := newRunning(dir, cfg, d)
+	r, err := newRunning(dir, cfg, needs, d)
 	if err != nil {
 		return outcome{}, err
 	}
 	err = r.run(ctx, ps)
 	err = errors.Join(err, r.close(err))
-	return outcome{r.view.View(time.Now()), r.peak, r.gpu.peak(), planned}, err
+	return outcome{r.view.View(time.Now()), r.peak, r.gpus}, err
 }
 
-// plan shows what the run is to hold on its GPU, by purpose, refuses what does not fit, and returns the sum in bytes.
-func plan(cfg schema.Config, d *display) (int64, error) {
+// plan shows what the run is to hold on its GPUs, by purpose, refuses what does not fit, and returns what each is to hold.
+func plan(cfg schema.Config, d *display) ([]doctor.Need, error) {
 	if !backend.IsGPU(cfg.Device) {
-		return 0, nil
+		return nil, nil
 	}
 	t, err := hf.OpenTarget(cfg.Target.Dir)
 	if err != nil {
-		return 0, runtime.Permanent(err)
+		return nil, runtime.Permanent(err)
 	}
 	defer t.Close()
 	items := doctor.Plan(cfg, t)
 	d.say("memory on %s: %s", cfg.Device, doctor.Purposes(items))
-	return doctor.Total(items, true), runtime.Permanent(doctor.FitsGPU(cfg, items).Err())
+	fits := doctor.FitsGPU(cfg, items)
+	if len(fits) > 1 {
+		for _, c := range fits {
+			d.say("%s: %s", c.Name, c.Detail)
+		}
+	}
+	return doctor.Needs(cfg, items), runtime.Permanent(fits.Err())
 }
 
 // inVain says that a run has not begun, and that trying again would end alike: a process exited with the code for that, or

@@ -10,6 +10,7 @@ import (
 
 	"penstock/schema"
 	"penstock/stages/internal/geometry"
+	"penstock/stages/internal/nvml"
 )
 
 const demo = "../../../deploy/demo/"
@@ -195,6 +196,27 @@ func TestPurposes(t *testing.T) {
 		{"draft", 1, "weights", 1 << 20, true}, {"draft", 1, "process", 1 << 30, false}}
 	if got, want := Purposes(items), "weights 7 MiB, slots 5 MiB, capture slots 2 MiB"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestFitsEachGPU: each of several GPUs is held against what is free on it.
+func TestFitsEachGPU(t *testing.T) {
+	items := []Item{{"target", 1, "weights", 3 << 20, true}, {"pack", 2, "4 slots", 1 << 20, true}, {"draft", 2, "weights", 5 << 20, true}, {"draft", 2, "process", 1 << 40, false}}
+	cfg := config(t, "device=cuda:2-3")
+	free := map[int]uint64{2: 9 << 20, 3: 6 << 20}
+	read := func(index int) (nvml.State, error) { return nvml.State{Total: free[index] + 7, Used: 7}, nil }
+	if c := fitsGPU(cfg, items, read); len(c) != 2 || c.Err() != nil || !strings.Contains(c[0].Detail, "needs 9 MiB") || !strings.Contains(c[1].Detail, "needs 6 MiB") {
+		t.Errorf("%+v", c)
+	}
+	free[3]--
+	if err := fitsGPU(cfg, items, read).Err(); err == nil || !strings.HasPrefix(err.Error(), "gpu 3: the plan needs 6 MiB") || strings.Contains(err.Error(), "gpu 2") {
+		t.Errorf("one byte too few on GPU 3: %v", err)
+	}
+}
+
+func TestDeviceTriesEach(t *testing.T) {
+	if c := Device(config(t, "device=cuda:4096-4098")); len(c) != 3 || c[0].OK || !strings.Contains(c[2].Detail, "cuda:4098") {
+		t.Errorf("%+v", c)
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"penstock/schema"
-	"penstock/stages/internal/backend"
 	"penstock/stages/internal/nvml"
+	"penstock/stages/internal/runtime"
 )
 
 // GPUs is a set of equal devices to plan for.
@@ -41,11 +41,15 @@ func ParseGPUs(s string) (GPUs, error) {
 // spare is the share of a device that the driver, its libraries and fragmentation take.
 const spare = 0.05
 
-// Fit places targets on the first devices and packers and drafters on those behind them, round and round, and checks
-// each device.
-func (g GPUs) Fit(items []Item) Checks {
-	used := make([]int64, g.N)
-	names := make([][]string, g.N)
+// spread is what one of several GPUs is to hold.
+type spread struct {
+	bytes     int64
+	processes []string
+}
+
+// over places what items keep on devices.
+func over(items []Item, g schema.GPUs) []spread {
+	out := make([]spread, g.N)
 	targets := 0
 	for _, i := range items {
 		if i.Process == "target" {
@@ -57,46 +61,66 @@ func (g GPUs) Fit(items []Item) Checks {
 			continue
 		}
 		for k := range i.Instances {
-			at := k
-			if i.Process != "target" {
-				at = targets + k
-			}
-			at %= g.N
-			used[at] += i.Bytes
-			if name := fmt.Sprintf("%s-%d", i.Process, k+1); len(names[at]) == 0 || names[at][len(names[at])-1] != name {
-				names[at] = append(names[at], name)
+			s := &out[g.At(i.Process, k, targets)]
+			s.bytes += i.Bytes
+			if name := runtime.Instance(i.Process, k+1); !slices.Contains(s.processes, name) {
+				s.processes = append(s.processes, name)
 			}
 		}
 	}
+	return out
+}
+
+// Fit checks each of the devices that are planned for.
+func (g GPUs) Fit(items []Item) Checks {
 	var c Checks
 	limit := int64(float64(g.Bytes) * (1 - spare))
-	for at, n := range used {
-		name := fmt.Sprintf("gpu %d", at)
-		if n > limit {
-			c.bad(name, "%s need %s of %s: use fewer slots, smaller batches or more devices", strings.Join(names[at], ", "), Bytes(n), Bytes(g.Bytes))
+	for at, s := range over(items, schema.GPUs{N: g.N}) {
+		name, processes := fmt.Sprintf("gpu %d", at), strings.Join(s.processes, ", ")
+		if s.bytes > limit {
+			c.bad(name, "%s need %s of %s: use fewer slots, smaller batches or more devices", processes, Bytes(s.bytes), Bytes(g.Bytes))
 			continue
 		}
-		c.good(name, "%s of %s: %s", Bytes(n), Bytes(g.Bytes), strings.Join(names[at], ", "))
+		c.good(name, "%s of %s: %s", Bytes(s.bytes), Bytes(g.Bytes), processes)
 	}
 	return c
 }
 
-// FitsGPU compares what a run is to hold on its GPU with what the GPU has free. On no GPU there is nothing to compare.
-func FitsGPU(cfg schema.Config, items []Item) Checks {
-	var c Checks
-	index, ok := backend.GPU(cfg.Device)
+// Need is what a run is to hold on one of its GPUs.
+type Need struct {
+	GPU   int // as the driver counts them
+	Bytes int64
+}
+
+// Needs is what a run is to hold on each of its GPUs; nothing on none.
+func Needs(cfg schema.Config, items []Item) []Need {
+	g, ok := schema.ParseGPUs(cfg.Device)
 	if !ok {
-		return c
+		return nil
 	}
-	s, err := nvml.Read(index)
-	need, free := Total(items, true), int64(s.Total-s.Used)
-	switch name := fmt.Sprintf("gpu %d", index); {
-	case err != nil:
-		c.good(name, "the plan needs %s; how much is free the driver does not tell (%v)", Bytes(need), err)
-	case need > free:
-		c.bad(name, "the plan needs %s, %s of %s are free: use fewer slots, smaller batches or fewer instances", Bytes(need), Bytes(free), Bytes(int64(s.Total)))
-	default:
-		c.good(name, "the plan needs %s of %s, %s are free", Bytes(need), Bytes(int64(s.Total)), Bytes(free))
+	var out []Need
+	for k, s := range over(items, g) {
+		out = append(out, Need{g.First + k, s.bytes})
+	}
+	return out
+}
+
+// FitsGPU compares what a run is to hold on each of its GPUs with what that has free. On no GPU there is nothing to compare.
+func FitsGPU(cfg schema.Config, items []Item) Checks { return fitsGPU(cfg, items, nvml.Read) }
+
+func fitsGPU(cfg schema.Config, items []Item, read func(index int) (nvml.State, error)) Checks {
+	var c Checks
+	for _, n := range Needs(cfg, items) {
+		s, err := read(n.GPU)
+		free := int64(s.Total - s.Used)
+		switch name := fmt.Sprintf("gpu %d", n.GPU); {
+		case err != nil:
+			c.good(name, "the plan needs %s; how much is free the driver does not tell (%v)", Bytes(n.Bytes), err)
+		case n.Bytes > free:
+			c.bad(name, "the plan needs %s, %s of %s are free: use fewer slots, smaller batches or fewer instances", Bytes(n.Bytes), Bytes(free), Bytes(int64(s.Total)))
+		default:
+			c.good(name, "the plan needs %s of %s, %s are free", Bytes(n.Bytes), Bytes(int64(s.Total)), Bytes(free))
+		}
 	}
 	return c
 }

@@ -41,19 +41,34 @@ func Machine(cfg schema.Config, root string) Checks {
 	return c
 }
 
-// Device opens the device that the configuration names, and ends it again.
+// Device opens the device that the configuration names, or each of several GPUs, and ends it again.
 func Device(cfg schema.Config) Checks {
 	var c Checks
-	dev, err := backend.Open(cfg.Device)
-	if err != nil {
-		c.bad("device", "%v", err)
-		return c
-	}
-	c.good("device", "%s", dev.Name())
-	if err := dev.Close(); err != nil {
-		c.bad("device", "%v", err)
+	for _, name := range devices(cfg.Device) {
+		dev, err := backend.Open(name)
+		if err != nil {
+			c.bad("device", "%v", err)
+			continue
+		}
+		c.good("device", "%s", dev.Name())
+		if err := dev.Close(); err != nil {
+			c.bad("device", "%v", err)
+		}
 	}
 	return c
+}
+
+// devices are the names of the devices that a name is of.
+func devices(name string) []string {
+	g, ok := schema.ParseGPUs(name)
+	if !ok || g.N == 1 {
+		return []string{name}
+	}
+	var names []string
+	for k := range g.N {
+		names = append(names, g.Name(k))
+	}
+	return names
 }
 
 // tryMemfd makes, sizes and seals a small anonymous file, as slabs are.

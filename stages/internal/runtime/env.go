@@ -23,7 +23,7 @@ type Env struct {
 	Run      *rundir.Dir
 	Stage    string // broker, batch, target, pack or draft
 	Instance string // unique in the run, such as target-2
-	Device   string // cpu, or cuda[:N]
+	Device   string // cpu, or cuda[:K]
 	Log      *slog.Logger
 
 	// For tests; nil in a process of its own.
