@@ -9,5 +9,5 @@ import (
 )
 
 func openGPU(int, kernels.Type) (kernels.Device, error) {
-	return nil, errors.New("this binary was built for cpu only: build with `task build:cuda`")
+	return nil, errors.New("this binary was built for cpu only: build with `./task build:cuda`")
 }

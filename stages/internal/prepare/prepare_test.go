@@ -273,6 +273,7 @@ func TestRefusals(t *testing.T) {
 		{"no model", func(o *Options) { o.ModelDir = demo }, "tokenizer.json"},
 		{"no rows", func(o *Options) { o.Files = []string{write(t, "", " ")} }, "there are no rows"},
 		{"no good rows", func(o *Options) { o.Files = []string{write(t, "x", row("a"))} }, "none of 2 rows can be trained on (broken JSON: 1, no assistant: 1)"},
+		{"the first bad row", func(o *Options) { o.Files = []string{write(t, "x")} }, ".jsonl:1: invalid character 'x'"},
 		{"buckets", func(o *Options) { o.Buckets = "9,8" }, "does not rise"},
 	} {
 		o := options(t, good)

@@ -65,6 +65,19 @@ func (r *rejectFile) commit() (string, error) {
 	return r.path, nil
 }
 
+// firstReject reads the first row of a reject file.
+func firstReject(path string) (no rejected, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return no, fmt.Errorf("read reject file: %w", err)
+	}
+	defer f.Close()
+	if err := json.NewDecoder(f).Decode(&no); err != nil {
+		return no, fmt.Errorf("read reject file %s: %w", path, err)
+	}
+	return no, nil
+}
+
 // abort removes what is not in place yet. After commit it does nothing, so it may be deferred.
 func (r *rejectFile) abort() {
 	if r.file == nil {

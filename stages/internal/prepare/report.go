@@ -121,7 +121,11 @@ func (r *Report) nothingLeft(o Options) error {
 	if r.Rows == 0 {
 		return fmt.Errorf("prepare %s: there are no rows; want JSON lines or Parquet with messages", files)
 	}
-	return fmt.Errorf("prepare %s: none of %d rows can be trained on (%s); each is explained in %s", files, r.Rows, r.reasons(), r.RejectFile)
+	first := ""
+	if no, err := firstReject(r.RejectFile); err == nil { // the file may not outlive the error
+		first = fmt.Sprintf("; the first, %s:%d: %s", no.File, no.Line, no.Detail)
+	}
+	return fmt.Errorf("prepare %s: none of %d rows can be trained on (%s); each is explained in %s%s", files, r.Rows, r.reasons(), r.RejectFile, first)
 }
 
 func (r *Report) write(path string) error {
