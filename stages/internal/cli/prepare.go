@@ -40,6 +40,9 @@ func newPrepare(s streams) *cobra.Command {
 			"prepares its own.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.Run != "" {
+				return errors.New("prepare is for no single run: name the folder of stores with --out, and leave --run out")
+			}
 			cfg, err := f.Load()
 			if err != nil {
 				return err
