@@ -38,7 +38,8 @@ func (j *judge) judge(now time.Time, s State) Health {
 	}
 	usual := time.Duration(s.Curves.StepSeconds * float64(time.Second))
 	if quiet := now.Sub(j.since); quiet > max(stuckAfter, stuckSteps*usual) {
-		return Health{"bad", fmt.Sprintf("Stuck: no step for %d s. %s", int(quiet.Seconds()), waiting(s))}
+		text, _ := waiting(s)
+		return Health{"bad", fmt.Sprintf("Stuck: no step for %d s. %s", int(quiet.Seconds()), text)}
 	}
 	var gone []string
 	for _, st := range s.Stages {
@@ -49,12 +50,15 @@ func (j *judge) judge(now time.Time, s State) Health {
 	if len(gone) > 0 {
 		return Health{"bad", "No word from " + strings.Join(gone, ", ") + "."}
 	}
-	text := waiting(s)
+	text, starved := waiting(s)
 	if s.Dead > 0 {
 		return Health{"warn", fmt.Sprintf("Rejected batches: %d. %s", s.Dead, text)}
 	}
 	if s.Skipped > 0 {
 		return Health{"warn", fmt.Sprintf("Skipped steps: %d. %s", s.Skipped, text)}
+	}
+	if starved {
+		return Health{"warn", text}
 	}
 	return Health{"ok", text}
 }
@@ -72,8 +76,8 @@ func pending(s State) string {
 	return strings.Join(words, "; ") + "."
 }
 
-// waiting names the busiest instance and the causes that the others wait for.
-func waiting(s State) string {
+// waiting names the busiest instance and the causes that the others wait for, and reports whether everybody waits.
+func waiting(s State) (text string, starved bool) {
 	busiest, least := "", 2.0
 	var idle []string
 	for _, p := range s.Timeline.Processes {
@@ -90,13 +94,13 @@ func waiting(s State) string {
 	}
 	switch {
 	case busiest == "":
-		return "No timeline yet."
+		return "No timeline yet.", false
 	case least >= starving:
-		return "Nobody is busy. Waiting: " + strings.Join(idle, ", ") + "."
+		return "Nobody is busy. Waiting: " + strings.Join(idle, ", ") + ".", true
 	case len(idle) == 0:
-		return fmt.Sprintf("%s is the bottleneck, idle %d %%; nobody waits for long.", busiest, int(100*least+0.5))
+		return fmt.Sprintf("%s is the bottleneck, idle %d %%; nobody waits for long.", busiest, int(100*least+0.5)), false
 	}
-	return fmt.Sprintf("%s is the bottleneck, idle %d %%. Waiting: %s.", busiest, int(100*least+0.5), strings.Join(idle, ", "))
+	return fmt.Sprintf("%s is the bottleneck, idle %d %%. Waiting: %s.", busiest, int(100*least+0.5), strings.Join(idle, ", ")), false
 }
 
 // idleShare returns the part of the latest cells that a process waited, and its main cause.

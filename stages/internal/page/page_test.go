@@ -186,6 +186,9 @@ func TestHealth(t *testing.T) {
 		{"silent", "bad", "No word from pack-1.", 0, func(s *State) { s.Stages = []monitor.Stage{{Instance: "pack-1", Age: 60}} }},
 		{"rejecting", "warn", "Rejected batches: 2.", 0, func(s *State) { s.Dead = 2 }},
 		{"diverging", "warn", "Skipped steps: 3.", 0, func(s *State) { s.Skipped = 3 }},
+		{"starved", "warn", "Nobody is busy. Waiting: target-1 70 % (no slot), draft-1 60 % (window).", 0, func(s *State) {
+			s.Timeline.Processes = []Process{busy[0], lane("draft-1", 0.4, 0.6, "window")}
+		}},
 		{"starting", "ok", "Starting: draft-1 waits for the plan", 0, func(s *State) {
 			s.Windows, s.Stages = 0, []monitor.Stage{{Instance: "draft-1", State: "waiting", Waiting: "the plan"}}
 		}},
