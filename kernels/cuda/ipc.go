@@ -58,14 +58,22 @@ func Free(ordinal int) (bytes int64, err error) {
 	return bytes, explain(m.gpu.ReleasePrimaryCtx())
 }
 
-// OpenMemory maps what another process allocated on a GPU. It is slow, up to a millisecond, and holds the memory: that of
-// a dead process is free once nobody has it mapped.
-func OpenMemory(ordinal int, handle []byte) (*Memory, error) {
+// OpenMemory maps what another process allocated on the owner GPU, for a device on the reader GPU. Its kernels may read it
+// there if the two are one; on another it is to be copied first, with Device.Copy. It is slow, up to a millisecond, and holds
+// the memory: that of a dead process is free once nobody has it mapped.
+func OpenMemory(reader, owner int, handle []byte) (*Memory, error) {
+	where, err := mapFor(reader, owner)
+	if err != nil {
+		return nil, err
+	}
 	m := &Memory{mapped: true}
-	err := m.begin(ordinal, func() (err error) {
+	err = m.begin(where, func() (err error) {
 		m.at, err = ipcOpen(handle)
 		return err
 	})
+	if err != nil && reader != owner {
+		return nil, fmt.Errorf("memory of cuda:%d for cuda:%d: %w", owner, reader, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +114,7 @@ func (m *Memory) within(f func() error) error {
 	return errors.Join(err, explain(pop))
 }
 
-// Ptr is the address of the first byte, for every device of this process that can reach the GPU.
+// Ptr is the address of the first byte.
 func (m *Memory) Ptr() uintptr { return uintptr(m.at) }
 
 // Close gives the memory back, or unmaps it. What still uses it must be done.

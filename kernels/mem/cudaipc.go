@@ -23,12 +23,12 @@ func createIPC(s Spec, g geometry) (made, error) {
 	return made{memory: gpuMemory{m}, device: int32(s.Device), handle: handle}, nil
 }
 
-// openIPC maps the slab on the GPU that it lies on; a device on another GPU copies from there.
-func openIPC(info schema.PoolInfo, _ geometry, _ []int) (memory, error) {
+// openIPC maps the slab for the GPU that reads; one that the slab does not lie on copies from there.
+func openIPC(info schema.PoolInfo, _ geometry, _ []int, gpu int) (memory, error) {
 	if info.Device < 0 || len(info.Handle) != cuda.IPCHandleBytes {
 		return nil, fmt.Errorf("%w: memory of GPU %d, handle of %d bytes", ErrForged, info.Device, len(info.Handle))
 	}
-	m, err := cuda.OpenMemory(int(info.Device), info.Handle)
+	m, err := cuda.OpenMemory(gpu, int(info.Device), info.Handle)
 	if err != nil {
 		return nil, err
 	}

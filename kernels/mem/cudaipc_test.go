@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 
+	"gorgonia.org/cu"
+
 	"penstock/kernels"
 	"penstock/kernels/cuda"
 	"penstock/kernels/kernelstest"
@@ -46,9 +48,15 @@ func ownGPU(dir string) int {
 	select {}
 }
 
-func device(t *testing.T) *cuda.Device {
+// device opens the last GPU, which is another than the owner's where there are several.
+func device(t *testing.T) (dev *cuda.Device, gpu int) {
 	t.Helper()
-	dev, err := cuda.Open(0, kernels.Float32)
+	n, err := cu.NumDevices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu = n - 1
+	dev, err = cuda.Open(gpu, kernels.Float32)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,16 +65,18 @@ func device(t *testing.T) *cuda.Device {
 			t.Error(err)
 		}
 	})
-	return dev
+	return dev, gpu
 }
 
-// TestGPUOwnerIsKilled reads a slab of another process on the GPU, before and while its owner is killed, and sees the memory
+// TestGPUOwnerIsKilled reads a slab of another process on a GPU, before and while its owner is killed, and sees the memory
 // come back though nobody drops the view.
 func TestGPUOwnerIsKilled(t *testing.T) {
-	dir, dev := t.TempDir(), device(t)
+	dir := t.TempDir()
+	dev, gpu := device(t)
 	own := dev.Alloc(10, 100)
 	info, kill := startAs(t, gpuOwnerDir, dir)
 	i := importer(t, dir)
+	i.GPU = gpu
 	v := open(t, i, info)
 	read := func() {
 		t.Helper()

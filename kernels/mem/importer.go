@@ -12,6 +12,8 @@ import (
 // Importer opens the slabs of other processes, each once, and lets go of one whose owner ends. It is safe for concurrent
 // use.
 type Importer struct {
+	GPU int // that reads "cudaipc" slabs; not changed once one is open
+
 	runDir string
 	watch  sync.WaitGroup
 
@@ -20,7 +22,7 @@ type Importer struct {
 	errs  []error          // of letting go
 }
 
-// NewImporter looks for sockets in runDir.
+// NewImporter looks for sockets in runDir. It reads with the first GPU.
 func NewImporter(runDir string) *Importer {
 	return &Importer{runDir: runDir, views: map[string]*View{}}
 }
@@ -39,7 +41,7 @@ func (i *Importer) Open(ctx context.Context, info schema.PoolInfo) (*View, error
 	if old != nil && old.Info().Incarnation == info.Incarnation {
 		return old, nil
 	}
-	v, err := openView(ctx, k, info, i.runDir)
+	v, err := openView(ctx, k, info, i.runDir, i.GPU)
 	if err != nil {
 		return nil, fmt.Errorf("open pool %q: %w", info.Pool, err)
 	}

@@ -4,7 +4,8 @@
 // A slab has one of several kinds. "shm" is host memory: a sealed memfd without a name, passed over a socket in the
 // run directory that only the same user may connect to. Nothing is left over when its owner is killed, and no reader
 // can be hurt by the owner's death: the memory lives until the last one has unmapped it. "cudaipc" is the memory of a GPU,
-// whose handle is announced; its owner is asked over the same kind of socket, so that a handle of a dead one is stale.
+// whose handle is announced; its owner is asked over the same kind of socket, so that a handle of a dead one is stale. A reader
+// on another GPU copies out of it, and only that.
 //
 // Beside every slab, in host memory of its own, stands one generation word per slot. The owner stores a slot's new
 // generation before it enqueues any write to the slot; a reader looks before and after, and what it read in between
@@ -46,7 +47,7 @@ type Spec struct {
 type kind struct {
 	fds    int // descriptors that an importer is passed, behind that of the control memory
 	create func(Spec, geometry) (made, error)
-	open   func(schema.PoolInfo, geometry, []int) (memory, error)
+	open   func(info schema.PoolInfo, g geometry, fds []int, gpu int) (memory, error)
 }
 
 // made is a slab's memory at its owner, and how others get at it.

@@ -23,7 +23,7 @@ func createShm(s Spec, g geometry) (made, error) {
 	return made{memory: hostMemory(b), fds: []int{fd}, device: -1}, nil
 }
 
-func openShm(_ schema.PoolInfo, g geometry, fds []int) (memory, error) {
+func openShm(_ schema.PoolInfo, g geometry, fds []int, _ int) (memory, error) {
 	if g.element != kernels.Float32 {
 		return nil, fmt.Errorf("%w: %v in host memory", ErrForged, g.element)
 	}

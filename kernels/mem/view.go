@@ -29,7 +29,7 @@ type View struct {
 	data memory // nil once closed
 }
 
-func openView(ctx context.Context, k kind, info schema.PoolInfo, runDir string) (_ *View, err error) {
+func openView(ctx context.Context, k kind, info schema.PoolInfo, runDir string, gpu int) (_ *View, err error) {
 	g, err := announced(info)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func openView(ctx context.Context, k kind, info schema.PoolInfo, runDir string) 
 	if err = v.ctl.check(info.Incarnation, g); err != nil {
 		return nil, err
 	}
-	v.data, err = k.open(info, g, fds[1:])
+	v.data, err = k.open(info, g, fds[1:], gpu)
 	return v, err
 }
 

@@ -77,7 +77,7 @@ func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device, incar
 		wishes: newWishes(), width: len(shape.Taps) * target.HiddenSize, began: time.Now(),
 		loss:     model.Loss{Kind: model.LossKind(cfg.Train.Loss), Gamma: cfg.Train.Gamma, Alpha: cfg.Train.Alpha},
 		schedule: worker.Schedule(cfg, run.Plan.Windows()),
-		views:    w.OpenViews(dev.Half()),
+		views:    w.OpenViews(dev),
 		park:     worker.NewPark(w.Keeper),
 		settle:   worker.NewSettler(),
 		traces:   newTraces(w),

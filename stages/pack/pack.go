@@ -39,7 +39,7 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		if w.Config.Pack.Noise > 0 {
 			added = &noise{make([]float32, run.MaxTokens()*width), dev.AllocHalf(run.MaxTokens(), width)}
 		}
-		views := w.OpenViews(dev.Half())
+		views := w.OpenViews(dev)
 		defer views.Close()
 		return w.Generations(ctx, func(ctx context.Context, gen uint32) error {
 			s := &session{w: w, run: run, pool: pool, views: views, dev: dev, width: width, noise: added, gen: gen,

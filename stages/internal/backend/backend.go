@@ -57,10 +57,10 @@ func GPU(name string) (ordinal int, ok bool) {
 	return ordinal, err == nil
 }
 
-// Exact returns the name of the same GPUs with float32 for their half type; ok is false for what is no GPU with bfloat16.
+// Exact returns the name of the same GPU with float32 for its half type; ok is false for what is not one GPU with bfloat16.
 func Exact(name string) (exact string, ok bool) {
-	g, ok := schema.ParseGPUs(name)
-	return name + "/" + kernels.Float32.String(), ok && !g.Exact()
+	_, half, err := gpu(name)
+	return name + "/" + kernels.Float32.String(), err == nil && half == kernels.BFloat16
 }
 
 // Decoders returns how many devices of a name are worth opening at once for work that can be split: one a processor core,

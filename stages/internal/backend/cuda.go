@@ -14,3 +14,6 @@ func openGPU(ordinal int, half kernels.Type) (kernels.Device, error) {
 	}
 	return d, nil
 }
+
+// Reaches reports whether a GPU can read another one's memory where it lies.
+func Reaches(reader, owner int) (bool, error) { return cuda.Reaches(reader, owner) }

@@ -8,6 +8,9 @@ import (
 	"penstock/kernels"
 )
 
-func openGPU(int, kernels.Type) (kernels.Device, error) {
-	return nil, errors.New("this binary was built for cpu only: build with `./task build:cuda`")
-}
+var errNoCUDA = errors.New("this binary was built for cpu only: build with `./task build:cuda`")
+
+func openGPU(int, kernels.Type) (kernels.Device, error) { return nil, errNoCUDA }
+
+// Reaches reports whether a GPU can read another one's memory where it lies.
+func Reaches(_, _ int) (bool, error) { return false, errNoCUDA }

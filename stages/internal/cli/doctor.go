@@ -64,13 +64,16 @@ func runDoctor(f runtime.Flags, model, gpus string, out io.Writer, asJSON bool) 
 	if err != nil {
 		return err
 	}
+	if g, ok := schema.ParseGPUs(cfg.Device); ok && gpus != "" {
+		cfg.Device = g.Sized(fleet.N)
+	}
 	root := rundir.Root
 	if f.Run != "" {
 		root = filepath.Dir(f.Run)
 	}
 	d.Checks = doctor.Machine(cfg, root)
 	if gpus == "" {
-		d.Checks = append(d.Checks, doctor.Device(cfg)...)
+		d.Checks = append(append(d.Checks, doctor.Device(cfg)...), doctor.Links(cfg)...)
 	}
 	if model != "" {
 		m, err := geometry.Lookup(model)

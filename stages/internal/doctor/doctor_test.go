@@ -162,6 +162,32 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestPlanForSeveralGPUs: what is read may lie on another one, so packers and drafters have room for a slot of it.
+func TestPlanForSeveralGPUs(t *testing.T) {
+	m, err := geometry.Lookup("tiny-go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	landings := func(device string) map[string]int64 {
+		out := map[string]int64{}
+		for _, i := range Plan(config(t, "device="+device), m.Open()) {
+			if i.Purpose == "copy from another GPU" && i.Device {
+				out[i.Process] += i.Bytes
+			}
+		}
+		return out
+	}
+	if got := landings("cuda:5"); len(got) != 0 {
+		t.Errorf("on one GPU: %v", got)
+	}
+	slot := int64(1024 * 3 * m.Open().HiddenSize * 2)
+	for device, want := range map[string]int64{"cuda:0-1": slot, "cuda:0-1/float32": 2 * slot} {
+		if got := landings(device); got["pack"] != want || got["draft"] != want || len(got) != 2 {
+			t.Errorf("on %s: %v, want %d", device, got, want)
+		}
+	}
+}
+
 func TestGPUs(t *testing.T) {
 	for _, bad := range []string{"", "8", "8x", "x8GiB", "0x8GiB", "8x141", "8x-1GiB", "8x1TB"} {
 		if g, err := ParseGPUs(bad); err == nil {

@@ -35,6 +35,7 @@ func (p *planner) draft() {
 	if exchanged > 0 {
 		p.add("draft", n, fmt.Sprintf("exchange, %d sets", exchanged), int64(exchanged)*((4*parameters+noteBytes+page-1)/page*page), false)
 	}
+	p.landing("draft", n)
 	p.add("draft", n, "embedding and head", p.vocabulary*p.element, p.gpu)
 	// A document of half the longest length is taken as usual; no more blocks than half the tokens can be supervised.
 	blocks := min(tokens/2, int64(cfg.Train.Anchors)*max(1, 2*tokens/int64(cfg.Data.MaxLength)))

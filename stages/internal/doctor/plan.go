@@ -9,7 +9,6 @@ import (
 
 	"penstock/schema"
 	"penstock/schema/hf"
-	"penstock/stages/internal/backend"
 	"penstock/stages/internal/geometry"
 )
 
@@ -40,6 +39,7 @@ func Plan(cfg schema.Config, t *hf.Target) []Item {
 	p.add("pack", cfg.Pack.Instances, "process", goBase, false)
 	p.context("pack", cfg.Pack.Instances, 0)
 	p.add("pack", cfg.Pack.Instances, fmt.Sprintf("%d slots", cfg.Pack.Slots), int64(cfg.Pack.Slots)*p.slot, p.gpu)
+	p.landing("pack", cfg.Pack.Instances)
 	if cfg.Pack.Noise > 0 {
 		p.add("pack", cfg.Pack.Instances, "noise", p.slot, p.gpu)
 		p.add("pack", cfg.Pack.Instances, "noise as it is drawn", p.slot*4/p.element, false)
@@ -53,6 +53,7 @@ type planner struct {
 	cfg        schema.Config
 	t          *hf.Target
 	gpu        bool
+	several    bool  // GPUs
 	element    int64 // bytes of a weight or an activation
 	slot       int64 // bytes of a batch of captures
 	vocabulary int64 // elements of embedding and head
@@ -60,8 +61,9 @@ type planner struct {
 }
 
 func newPlanner(cfg schema.Config, t *hf.Target) *planner {
-	p := &planner{cfg: cfg, t: t, gpu: backend.IsGPU(cfg.Device), element: 4}
-	if _, half := backend.Exact(cfg.Device); half {
+	g, ok := schema.ParseGPUs(cfg.Device)
+	p := &planner{cfg: cfg, t: t, gpu: ok, several: g.N > 1, element: 4}
+	if ok && !g.Exact() {
 		p.element = 2
 	}
 	h := int64(t.HiddenSize)
@@ -81,6 +83,13 @@ func (p *planner) add(process string, n int, purpose string, bytes int64, device
 func (p *planner) context(process string, n int, more int64) {
 	if p.gpu {
 		p.add(process, n, "driver and libraries", driver+more, true)
+	}
+}
+
+// landing adds the room into which a process on one of several GPUs copies a slot of another.
+func (p *planner) landing(process string, n int) {
+	if p.several {
+		p.add(process, n, "copy from another GPU", p.slot, true)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package nvml reads how busy a GPU is and how full its memory.
+// Package nvml reads how busy a GPU is, how full its memory, and what links it to others.
 package nvml
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// The five functions of NVIDIA's management library that a reading needs, loaded at run time: a machine without the
+// The six functions of NVIDIA's management library that a reading needs, loaded at run time: a machine without the
 // driver has none of them.
 var lib struct {
 	once        sync.Once
@@ -16,6 +16,7 @@ var lib struct {
 	handle      func(index uint32, device *uintptr) int32
 	utilization func(device uintptr, rates *[2]uint32) int32  // percent: kernels, memory
 	memory      func(device uintptr, memory *[3]uint64) int32 // bytes: total, free, used
+	peers       func(a, b uintptr, by int32, status *int32) int32
 }
 
 // State is a GPU at one moment.
@@ -37,6 +38,7 @@ func load() {
 	}{
 		{&start, "nvmlInit_v2"}, {&lib.handle, "nvmlDeviceGetHandleByIndex_v2"},
 		{&lib.utilization, "nvmlDeviceGetUtilizationRates"}, {&lib.memory, "nvmlDeviceGetMemoryInfo"},
+		{&lib.peers, "nvmlDeviceGetP2PStatus"},
 	} {
 		if _, err := purego.Dlsym(so, f.name); err != nil {
 			lib.err = err
@@ -68,4 +70,24 @@ func Read(index int) (State, error) {
 		rates = [2]uint32{} // a part of a divided GPU does not tell
 	}
 	return State{Busy: float64(rates[0]) / 100, Used: memory[2], Total: memory[0]}, nil
+}
+
+// Linked reports whether two GPUs reach each other over NVLink.
+func Linked(a, b int) (bool, error) {
+	const byNVLink, works = 2, 0 // NVML_P2P_CAPS_INDEX_NVLINK, NVML_P2P_STATUS_OK
+	lib.once.Do(load)
+	if lib.err != nil {
+		return false, lib.err
+	}
+	var devices [2]uintptr
+	for i, index := range []int{a, b} {
+		if code := lib.handle(uint32(index), &devices[i]); code != 0 {
+			return false, fmt.Errorf("GPU %d: code %d", index, code)
+		}
+	}
+	var status int32
+	if code := lib.peers(devices[0], devices[1], byNVLink, &status); code != 0 {
+		return false, fmt.Errorf("link of GPUs %d and %d: code %d", a, b, code)
+	}
+	return status == works, nil
 }

@@ -15,3 +15,9 @@ func TestRead(t *testing.T) {
 		t.Error("GPU 9999 is there")
 	}
 }
+
+func TestLinkedNeedsBoth(t *testing.T) {
+	if ok, err := Linked(0, 9999); ok || err == nil {
+		t.Errorf("GPU 9999 is linked: %v, %v", ok, err)
+	}
+}

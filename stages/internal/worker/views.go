@@ -16,11 +16,13 @@ import (
 // ErrGone says that a slot's use is over: its owner died, or has given the slot to another batch.
 var ErrGone = errors.New("slot use is over")
 
-// Views reads the slots of other processes' pools.
+// Views reads the slots of other processes' pools. Read is for the device's goroutine alone.
 type Views struct {
-	w     *Worker
-	half  kernels.Type
-	open  *mem.Importer
+	w       *Worker
+	dev     kernels.Device
+	open    *mem.Importer
+	landing kernels.Tensor // of what lies on another GPU; nil before there is any
+
 	mu    sync.Mutex
 	infos map[string]schema.PoolInfo
 }
@@ -42,33 +44,51 @@ func readable(info schema.PoolInfo, device string, half kernels.Type) error {
 	return nil
 }
 
-// OpenViews returns views of the run's pools for a device that works in a half type; each is opened on first use.
-func (w *Worker) OpenViews(half kernels.Type) *Views {
-	return &Views{w: w, half: half, open: mem.NewImporter(w.Run.Sockets()), infos: map[string]schema.PoolInfo{}}
+// OpenViews returns views of the run's pools for a device; each is opened on first use.
+func (w *Worker) OpenViews(dev kernels.Device) *Views {
+	open := mem.NewImporter(w.Run.Sockets())
+	open.GPU, _ = backend.GPU(w.Device)
+	return &Views{w: w, dev: dev, open: open, infos: map[string]schema.PoolInfo{}}
 }
 
 // Close unmaps everything.
 func (v *Views) Close() error { return v.open.Close() }
 
 // Read calls f with the rows×cols elements of the slot that ref names. ErrGone says that the use of ref is over, before f
-// or after it: then f's result is to be discarded. mem.ErrForged says that ref cannot be true.
+// or after it: then f's result is to be discarded. mem.ErrForged says that ref cannot be true. What lies on another GPU is
+// copied to this one's before, in memory that the next Read takes again.
 func (v *Views) Read(ctx context.Context, ref schema.SlotRef, rows, cols int, f func(kernels.Tensor) error) error {
 	info, err := v.info(ctx, ref)
 	if err != nil {
 		return err
 	}
-	if err := readable(info, v.w.Device, v.half); err != nil {
+	if err := readable(info, v.w.Device, v.dev.Half()); err != nil {
 		return runtime.Permanent(err)
 	}
 	view, err := v.open.Open(ctx, info)
 	if err == nil {
-		err = view.Read(ref, rows, cols, f)
+		err = view.Read(ref, rows, cols, v.here(info, f))
 	}
 	if errors.Is(err, mem.ErrStale) || errors.Is(err, mem.ErrClosed) { // closed for the sake of another incarnation
 		v.forget(ref.Pool)
 		return fmt.Errorf("%w: %v", ErrGone, err)
 	}
 	return err
+}
+
+// here calls f with a tensor of a pool if this device's kernels can read it, else with a copy.
+func (v *Views) here(info schema.PoolInfo, f func(kernels.Tensor) error) func(kernels.Tensor) error {
+	if info.Device < 0 || int(info.Device) == v.open.GPU {
+		return f
+	}
+	return func(there kernels.Tensor) error {
+		if n := int(info.SlotBytes) / there.Type.Bytes(); v.landing.Len() < n {
+			v.landing = v.dev.AllocHalf(n, 1)
+		}
+		x := v.landing.RowRange(0, there.Len()).Reshape(there.Rows, there.Cols)
+		v.dev.Copy(x, there)
+		return f(x)
+	}
 }
 
 // Announce puts a slab on the board for others to open.

@@ -1,0 +1,49 @@
+package worker
+
+import (
+	"slices"
+	"testing"
+
+	"penstock/kernels"
+	"penstock/kernels/cpu"
+	"penstock/kernels/mem"
+	"penstock/schema"
+)
+
+// TestWhatLiesOnAnotherGPUIsCopied: and lands in the same memory each time, while what lies here is read where it is.
+func TestWhatLiesOnAnotherGPUIsCopied(t *testing.T) {
+	dev, err := cpu.New(cpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	v := &Views{dev: dev, open: mem.NewImporter(t.TempDir())}
+	v.open.GPU = 1
+	slot := kernels.Host(2, 3, []float32{1, 2, 3, 4, 5, 6})
+	var landed *float32
+	for _, c := range []struct {
+		device int32
+		x      kernels.Tensor
+		copied bool
+	}{{1, slot, false}, {-1, slot, false}, {0, slot, true}, {3, slot.RowRange(1, 2), true}} {
+		info := schema.PoolInfo{Pool: "target-1", Device: c.device, SlotBytes: 64}
+		err := v.here(info, func(x kernels.Tensor) error {
+			if err := dev.Sync(); err != nil {
+				return err
+			}
+			if x.Rows != c.x.Rows || x.Cols != c.x.Cols || !slices.Equal(x.F32, c.x.F32) || (&x.F32[0] != &c.x.F32[0]) != c.copied {
+				t.Errorf("of GPU %d: %+v", c.device, x)
+			}
+			if c.copied && landed != nil && landed != &x.F32[0] {
+				t.Errorf("of GPU %d: landed elsewhere", c.device)
+			}
+			if c.copied {
+				landed = &x.F32[0]
+			}
+			return nil
+		})(c.x)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
