@@ -6,16 +6,18 @@ const (
 	arenaAlign = 64
 )
 
-// Arena hands out the scratch tensors of a step from a few large allocations. After the largest step has been
-// seen once, no step allocates. Contents are undefined. Like its Device it serves one goroutine.
+// Arena hands out the scratch tensors of a step from one large allocation. A step that needs more takes the rest beside it,
+// and the next one has a single allocation of that step's size in their place. So an arena holds what its largest step
+// needed, and once that has been seen, no step allocates. Contents are undefined. Like its Device it serves one goroutine.
 type Arena struct {
 	dev    Device
 	chunks []Tensor // one column each
 	at     Mark
+	most   int // float32 handed out at once, at most
 }
 
 // Mark is a point of an arena to return to.
-type Mark struct{ chunk, used int }
+type Mark struct{ chunk, used, taken int }
 
 // NewArena returns an empty arena over dev.
 func NewArena(dev Device) *Arena { return &Arena{dev: dev} }
@@ -38,13 +40,14 @@ func (a *Arena) Half(rows, cols int) Tensor {
 func (a *Arena) get(n int) Tensor {
 	take := (n + arenaAlign - 1) / arenaAlign * arenaAlign
 	for a.at.chunk < len(a.chunks) && a.at.used+take > a.chunks[a.at.chunk].Rows {
-		a.at = Mark{chunk: a.at.chunk + 1}
+		a.at = Mark{chunk: a.at.chunk + 1, taken: a.at.taken}
 	}
 	if a.at.chunk == len(a.chunks) {
 		a.chunks = append(a.chunks, a.dev.Alloc(max(take, arenaChunk), 1))
 	}
 	t := a.chunks[a.at.chunk].RowRange(a.at.used, a.at.used+n)
-	a.at.used += take
+	a.at.used, a.at.taken = a.at.used+take, a.at.taken+take
+	a.most = max(a.most, a.at.taken)
 	return t
 }
 
@@ -62,7 +65,16 @@ func (a *Arena) Mark() Mark { return a.at }
 func (a *Arena) Release(m Mark) { a.at = m }
 
 // Reset gives everything back, at the start of a step.
-func (a *Arena) Reset() { a.at = Mark{} }
+func (a *Arena) Reset() {
+	a.at = Mark{}
+	if len(a.chunks) < 2 {
+		return
+	}
+	for _, c := range a.chunks {
+		a.dev.Free(c)
+	}
+	a.chunks = append(a.chunks[:0], a.dev.Alloc(a.most, 1))
+}
 
 // Size returns the float32 allocated on the device.
 func (a *Arena) Size() int {

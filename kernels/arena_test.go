@@ -7,22 +7,37 @@ import (
 	"penstock/kernels/kernelstest"
 )
 
-func TestArenaStopsAllocating(t *testing.T) {
+func TestArenaHoldsItsLargestStep(t *testing.T) {
 	a := kernels.NewArena(&ref)
-	step := func() {
+	aligned := func(n int) int { return (n + 63) / 64 * 64 }
+	step := func(sizes ...int) {
 		a.Reset()
-		for _, n := range []int{3, 1 << 20, 700_000, 700_000, 5} {
+		for _, n := range sizes {
+			m := a.Mark()
+			a.Get(2*n, 1)
+			a.Release(m)
 			a.Get(n, 1)
 		}
 	}
-	step()
-	size := a.Size()
-	step()
-	if a.Size() != size {
-		t.Errorf("the second step grew the arena from %d to %d elements", size, a.Size())
+	sizes, larger := []int{3, 1 << 20, 700_000, 700_000, 5}, []int{5, 1 << 20, 800_000, 900_000}
+	most := func(sizes []int) (need int) {
+		held := 0
+		for _, n := range sizes {
+			need = max(need, held+aligned(2*n))
+			held += aligned(n)
+		}
+		return max(need, held)
 	}
-	if n := testing.AllocsPerRun(10, step); n != 0 {
-		t.Errorf("%v host allocations a step, want 0", n)
+	largest := 0
+	for _, s := range [][]int{sizes, larger, sizes} {
+		step(s...)
+		step(s...)
+		if largest = max(largest, most(s)); a.Size() != largest {
+			t.Errorf("steps of %v: the arena holds %d float32, the largest step needed %d", s, a.Size(), largest)
+		}
+		if n := testing.AllocsPerRun(10, func() { step(s...) }); n != 0 {
+			t.Errorf("%v host allocations a step of %v, want 0", n, s)
+		}
 	}
 }
 

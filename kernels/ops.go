@@ -12,9 +12,11 @@ type Device interface {
 	// Half is the device's half type, in which it keeps activations, the weights of products and captures: OpList says which
 	// operands. It is BFloat16, or Float32 on a host device and on a GPU that was opened for float32.
 	Half() Type
-	// Alloc returns a zeroed rows×cols tensor of Float32, AllocHalf one of the half type. They live until Close.
+	// Alloc returns a zeroed rows×cols tensor of Float32, AllocHalf one of the half type. They live until Close, or until
+	// Free, which takes what Alloc or AllocHalf returned, after the work before it.
 	Alloc(rows, cols int) Tensor
 	AllocHalf(rows, cols int) Tensor
+	Free(t Tensor)
 	// Index uploads v; the result is valid until the second Sync after it on a device that copies, so build it per call.
 	Index(v []int32) Index
 	// Upload copies src to dst, Download copies src to dst after the work before it has finished. To a tensor of BFloat16

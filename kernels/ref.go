@@ -25,6 +25,9 @@ func (*Ref) Alloc(rows, cols int) Tensor { return Host(rows, cols, make([]float3
 // AllocHalf is Alloc.
 func (r *Ref) AllocHalf(rows, cols int) Tensor { return r.Alloc(rows, cols) }
 
+// Free leaves t to the garbage collector.
+func (*Ref) Free(Tensor) {}
+
 // Index wraps v without copying it.
 func (*Ref) Index(v []int32) Index { return Index{N: len(v), Host: v} }
 

@@ -42,6 +42,11 @@ func (c counting) AllocHalf(rows, cols int) kernels.Tensor {
 	return c.Device.AllocHalf(rows, cols)
 }
 
+func (c counting) Free(t kernels.Tensor) {
+	c.count(-t.Rows, t.Cols, t.Type)
+	c.Device.Free(t)
+}
+
 func (c counting) count(rows, cols int, t kernels.Type) {
 	c.a.mu.Lock()
 	defer c.a.mu.Unlock()

@@ -44,6 +44,17 @@ func (d *Device) Alloc(rows, cols int) base.Tensor { return d.alloc(rows, cols, 
 // AllocHalf is Alloc for the half type.
 func (d *Device) AllocHalf(rows, cols int) base.Tensor { return d.alloc(rows, cols, d.half) }
 
+// Free waits for the work before it and gives t's memory back to the GPU.
+func (d *Device) Free(t base.Tensor) {
+	p := at("Free", t)
+	d.keep(&call{"Free", []any{shape(t)}}, d.wait(func() error {
+		if d.err != nil {
+			return nil
+		}
+		return d.drop(buffer{p, int64(t.Bytes())})
+	}))
+}
+
 func (d *Device) alloc(rows, cols int, of base.Type) base.Tensor {
 	t := base.Tensor{Rows: rows, Cols: cols, Type: of, Ptr: align} // not nil, also when the allocation fails
 	bytes := int64(t.Bytes())
