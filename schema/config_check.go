@@ -119,11 +119,16 @@ func (c *Config) checkRecipe(p *checker) {
 
 // Warnings lists what is allowed but costs speed.
 func (c *Config) Warnings() []string {
+	var w []string
 	if n, ranks := c.Window.Batches, c.Draft.Ranks; ranks > 0 && n%ranks != 0 {
-		return []string{fmt.Sprintf("window.batches %d is not a multiple of draft.ranks %d: some ranks wait at the end of each step; %d or %d would not",
-			n, ranks, n-n%ranks, n-n%ranks+ranks)}
+		w = append(w, fmt.Sprintf("window.batches %d is not a multiple of draft.ranks %d: some ranks wait at the end of each step; %d or %d would not",
+			n, ranks, n-n%ranks, n-n%ranks+ranks))
 	}
-	return nil
+	g, _ := ParseGPUs(c.Device)
+	if used := c.Target.Instances + max(c.Pack.Instances, c.Draft.Ranks); used < g.N && g.N > 1 {
+		w = append(w, fmt.Sprintf("device %s has %d GPUs, and only %d get a process: use more target.instances or draft.ranks, or fewer GPUs", c.Device, g.N, used))
+	}
+	return w
 }
 
 // checkServices checks evaluation, broker and checkpoints.

@@ -220,12 +220,16 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestWarnings: ranks that do not divide a window share it unevenly.
+// TestWarnings: ranks that do not divide a window share it unevenly, and GPUs may be more than there are processes for.
 func TestWarnings(t *testing.T) {
 	path, _ := demo(t)
 	for sets, want := range map[string]string{
 		"window.batches=8 draft.ranks=1": "", "window.batches=24 draft.ranks=3": "",
-		"window.batches=16 draft.ranks=3": "window.batches 16 is not a multiple of draft.ranks 3: some ranks wait at the end of each step; 15 or 18 would not",
+		"window.batches=16 draft.ranks=3":                                                    "window.batches 16 is not a multiple of draft.ranks 3: some ranks wait at the end of each step; 15 or 18 would not",
+		"device=cuda target.instances=1":                                                     "",
+		"device=cuda:0-1 target.instances=1":                                                 "",
+		"device=cuda:0-7 target.instances=5 pack.instances=1 draft.ranks=3 window.batches=3": "",
+		"device=cuda:1-4 target.instances=1 pack.instances=2":                                "device cuda:1-4 has 4 GPUs, and only 3 get a process: use more target.instances or draft.ranks, or fewer GPUs",
 	} {
 		c, err := LoadConfig(path, strings.Fields(sets))
 		if err != nil {
