@@ -13,13 +13,7 @@ var (
 	kArgmax   = register("argmax", "argmax", 0)
 )
 
-// The logits that stand at one time: so many rows, and fewer where the vocabulary is large. The products of this many rows
-// are as fast as larger ones.
-const (
-	logitRows     = 2048
-	logitElements = 1 << 29
-	lossThreads   = 1024
-)
+const lossThreads = 1024
 
 // project calls fn, on the device's thread, with z = h·headᵀ in float32 for ranges [lo, hi) of rows that fit the scratch
 // memory.
@@ -42,8 +36,6 @@ func (d *Device) project(h, head base.Tensor, fn func(z address, lo, hi int) err
 	}
 	return nil
 }
-
-func chunkRows(rows, vocab int) int { return min(rows, logitRows, max(1, logitElements/max(1, vocab))) }
 
 // element is the address of element i of a list of float32 or int32, or 0 for none.
 func element(p address, i int) address {

@@ -96,7 +96,7 @@ func (d *Device) tensorBlockBackward(t *tensorTile, c *call, dq, dkc, dvc, dkb, 
 	slots, size, qh, kvh, window := int32(q.Rows), int32(blockSize), int32(h.Q), int32(h.KV), int32(h.Window)
 	d.enqueue(c, func() error {
 		pairs := q.Rows * h.Q
-		stats, err := d.scratch(deltas, 8*int64(pairs+q.Rows)) // two numbers a (slot, head), then the range of each slot
+		stats, err := d.scratch(deltas, statBytes(q.Rows, h.Q)) // two numbers a (slot, head), then the range of each slot
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"penstock/kernels"
 	"penstock/kernels/cpu"
+	"penstock/kernels/cuda"
 	"penstock/schema"
 )
 
@@ -92,4 +93,9 @@ func Checksum(name string) func([]float32) uint64 {
 		return func([]float32) uint64 { return 0 }
 	}
 	return kernels.CheckSum
+}
+
+// Workspace is the memory, in bytes, that a GPU's ops take for a training step beside tensors: see [cuda.Workspace].
+func Workspace(half kernels.Type, slots, heads, trained, vocab int) int64 {
+	return cuda.Workspace(half, slots, heads, trained, vocab)
 }

@@ -3,9 +3,11 @@ package doctor
 import (
 	"fmt"
 
+	"penstock/kernels"
 	"penstock/schema/hf"
 	"penstock/stages/internal/backend"
 	"penstock/stages/internal/geometry"
+	"penstock/stages/internal/model"
 )
 
 // What a rank holds beside weights and moments.
@@ -18,9 +20,7 @@ const (
 
 // draft adds what a rank needs, in bytes: gradients and moments are float32 wherever they are.
 func (p *planner) draft() {
-	cfg, g, n := p.cfg, p.t.Geometry, p.cfg.Draft.Ranks
-	tokens, h := int64(cfg.Batch.Tokens), int64(g.HiddenSize)
-	kv, q, inter := int64(g.KVSize()), int64(g.QSize()), int64(g.IntermediateSize)
+	cfg, n := p.cfg, p.cfg.Draft.Ranks
 	d := hf.NewDrafterConfig(p.t, cfg.Draft.Layers, cfg.Draft.BlockSize, cfg.Draft.Window, 0, cfg.Target.Taps)
 	parameters := geometry.Parameters(d.Shapes())
 	perParameter := int64(12) // weights and two moments
@@ -37,11 +37,39 @@ func (p *planner) draft() {
 	}
 	p.landing("draft", n)
 	p.add("draft", n, "embedding and head", p.vocabulary*p.element, p.gpu)
-	// A document of half the longest length is taken as usual; no more blocks than half the tokens can be supervised.
-	blocks := min(tokens/2, int64(cfg.Train.Anchors)*max(1, 2*tokens/int64(cfg.Data.MaxLength)))
-	rows := blocks * int64(cfg.Draft.BlockSize)
-	p.add("draft", n, "activations", int64(cfg.Draft.Layers)*(rows*(8*h+2*q+2*kv+3*inter)+tokens*2*kv)*p.element, p.gpu)
+	p.step(d)
 	p.evaluation(parameters)
+}
+
+// step adds what the largest batch takes, with everything supervised.
+func (p *planner) step(d hf.DrafterConfig) {
+	bytes, slots, trained, err := model.StepNeed(p.half(), d, p.largest())
+	if err != nil {
+		return // what is wrong with the configuration the checks of it say
+	}
+	p.add("draft", p.cfg.Draft.Ranks, "activations", bytes, p.gpu)
+	if p.gpu {
+		p.add("draft", p.cfg.Draft.Ranks, "work space", backend.Workspace(p.half(), slots, d.Heads, trained, d.VocabSize), true)
+	}
+}
+
+// largest is the batch that is planned for: documents of half the longest length, each with anchors in half its tokens at most.
+func (p *planner) largest() model.Shape {
+	n := max(1, 2*p.cfg.Batch.Tokens/p.cfg.Data.MaxLength)
+	s := model.Shape{Lengths: make([]int, n)}
+	for i := range s.Lengths {
+		s.Lengths[i] = p.cfg.Batch.Tokens*(i+1)/n - p.cfg.Batch.Tokens*i/n
+	}
+	s.Anchors = min(p.cfg.Train.Anchors, s.Lengths[0]/2)
+	return s
+}
+
+// half is the type in which the run's device keeps activations.
+func (p *planner) half() kernels.Type {
+	if p.element == 2 {
+		return kernels.BFloat16
+	}
+	return kernels.Float32
 }
 
 // gradients counts a rank's sets of gradients: on its device, and in the memory that it shares with the others, with what is

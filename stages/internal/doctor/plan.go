@@ -10,6 +10,7 @@ import (
 	"penstock/schema"
 	"penstock/schema/hf"
 	"penstock/stages/internal/geometry"
+	"penstock/stages/internal/model"
 )
 
 // Item is memory that one kind of process needs for one purpose.
@@ -26,11 +27,11 @@ const (
 	brokerBase = 64 << 20
 	driver     = 522 << 20 // a process's context, stream and kernels on a GPU: H200, CUDA 13.0
 	products   = 402 << 20 // cuBLAS behind its first product
-	mlpRows    = 8192      // rows of the feed-forward part at a time
 )
 
-// Plan estimates the memory of a run with target t, by purpose and process. Weights, gradients, slots and copies are exact;
-// activations are an upper estimate. Memory that several processes map counts once, for the one that made it.
+// Plan states the memory of a run with target t, by purpose and process: what the same code takes on a device without
+// memory, for a full batch of documents of half the longest length. Shorter documents may take more, longer ones take less.
+// Memory that several processes map counts once, for the one that made it.
 func Plan(cfg schema.Config, t *hf.Target) []Item {
 	p := newPlanner(cfg, t)
 	p.add("broker", 1, "process", brokerBase, false)
@@ -94,12 +95,13 @@ func (p *planner) landing(process string, n int) {
 }
 
 func (p *planner) target() {
-	g, tokens, n := p.t.Geometry, int64(p.cfg.Batch.Tokens), p.cfg.Target.Instances
-	h, kv, q, inter := int64(g.HiddenSize), int64(g.KVSize()), int64(g.QSize()), int64(g.IntermediateSize)
+	n := p.cfg.Target.Instances
 	p.add("target", n, "process", goBase, false)
 	p.context("target", n, products)
 	p.add("target", n, "weights", (layers(p.t, slices.Max(p.cfg.Target.Taps)+1)+p.vocabulary)*p.element, p.gpu)
-	p.add("target", n, "activations", (tokens*(4*h+2*q+2*kv)+min(tokens, mlpRows)*3*inter)*p.element, p.gpu)
+	if bytes, err := model.ForwardNeed(p.half(), p.t, p.cfg.Target.Taps, p.largest()); err == nil { // else the checks say what is wrong
+		p.add("target", n, "activations", bytes, p.gpu)
+	}
 	p.add("target", n, fmt.Sprintf("%d capture slots", p.cfg.Target.Slots), int64(p.cfg.Target.Slots)*p.slot, p.gpu)
 }
 
