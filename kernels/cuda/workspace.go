@@ -1,6 +1,6 @@
 package cuda
 
-import "penstock/kernels"
+import base "penstock/kernels"
 
 // The logits that stand at one time: so many rows, and fewer where the vocabulary is large. The products of this many rows
 // are as fast as larger ones.
@@ -16,7 +16,7 @@ func statBytes(slots, heads int) int64 { return 8 * int64(slots) * int64(heads+1
 
 // Workspace is the device memory, in bytes, that the ops of a training step take beside tensors: for so many slots with query
 // heads, of which some are projected on a vocabulary, in a half type. What a sum over rows takes is small and left out.
-func Workspace(half kernels.Type, slots, heads, trained, vocab int) int64 {
+func Workspace(half base.Type, slots, heads, trained, vocab int) int64 {
 	logits := int64(chunkRows(trained, vocab)) * int64(vocab)
-	return logits*int64(kernels.Float32.Bytes()+half.Bytes()) + statBytes(slots, heads)
+	return logits*int64(base.Float32.Bytes()+half.Bytes()) + statBytes(slots, heads)
 }
