@@ -3,6 +3,7 @@ package stages_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math"
 	"strings"
 	"sync"
@@ -196,6 +197,40 @@ func TestTooManyRejects(t *testing.T) {
 	err := p.Run(t.Context(), nil)
 	if err == nil || !strings.Contains(err.Error(), "train.max_rejected 0.02: the last one because not finite") || !strings.Contains(err.Error(), "3 of 3 batches") {
 		t.Errorf("the run ends with %v", err)
+	}
+}
+
+// broken is a device that fails at the first test of features.
+type broken struct {
+	kernels.Device
+	err error
+}
+
+var errBroken = errors.New("the device is broken")
+
+func (b *broken) CheckFeatures(kernels.Tensor) kernels.FeatureCheck {
+	b.err = errBroken
+	return kernels.FeatureCheck{}
+}
+
+func (b *broken) Sync() error { return b.err }
+
+// TestBrokenDevice has the device of a stage fail as it tests features: the stage fails, and the features are not to blame.
+func TestBrokenDevice(t *testing.T) {
+	for _, who := range []string{"target-1", "pack-1", "draft-1"} {
+		t.Run(who, func(t *testing.T) {
+			p := stagestest.New(t, stagestest.Config(t, 24, func(c *schema.Config) { c.Target.Instances = 1 }))
+			p.Open = func(instance, device string) (kernels.Device, error) {
+				dev, err := backend.Open(device)
+				if err != nil || instance != who {
+					return dev, err
+				}
+				return &broken{Device: dev}, nil
+			}
+			if err := p.Run(t.Context(), nil); !errors.Is(err, errBroken) {
+				t.Errorf("the run ends with %v", err)
+			}
+		})
 	}
 }
 

@@ -200,10 +200,14 @@ func (t *trainer) use(ctx context.Context, r schema.Hop, f func(kernels.Tensor) 
 		return &badFeatures{err.Error()}
 	}
 	err := t.views.Read(ctx, r.SlotRef, int(r.Tokens), t.width, func(feats kernels.Tensor) error {
-		if sum := t.dev.CheckFeatures(feats).Checksum; sum != r.Checksum {
-			return errors.Join(&badFeatures{fmt.Sprintf("checksum %016x, the packer wrote %016x", sum, r.Checksum)}, t.dev.Sync())
+		sum := t.dev.CheckFeatures(feats).Checksum
+		if sum == r.Checksum {
+			return f(feats)
 		}
-		return f(feats)
+		if err := t.dev.Sync(); err != nil { // a device that fails says nothing of the features
+			return err
+		}
+		return &badFeatures{fmt.Sprintf("checksum %016x, the packer wrote %016x", sum, r.Checksum)}
 	})
 	switch {
 	case errors.Is(err, worker.ErrGone):
