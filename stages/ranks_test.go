@@ -17,8 +17,10 @@ import (
 
 	"penstock/broker"
 	"penstock/broker/policy"
+	"penstock/kernels"
 	"penstock/schema"
 	"penstock/schema/checkpoint"
+	"penstock/stages/internal/backend"
 	ranks "penstock/stages/internal/group"
 	"penstock/stages/stagestest"
 )
@@ -302,6 +304,14 @@ func TestRanksNoticeADeathThemselves(t *testing.T) {
 func TestARankThatIsPutOutJoinsAgain(t *testing.T) {
 	config := stagestest.Config(t, 120, func(c *schema.Config) { small(c); c.Train.Epochs, c.Draft.Ranks = 3, 2; c.Broker.AckWait = "60s" })
 	p := stagestest.New(t, config)
+	var devices openings
+	p.Open = func(instance, device string) (kernels.Device, error) {
+		dev, err := backend.Open(device)
+		if err != nil || instance != "draft-2" {
+			return dev, err
+		}
+		return devices.of(dev), nil
+	}
 	var g group
 	watch := g.watch(p)
 	out := 0
@@ -341,4 +351,26 @@ func TestARankThatIsPutOutJoinsAgain(t *testing.T) {
 	if out != 2 || len(g.epochs) < 5 || g.most() != 2 {
 		t.Errorf("put out %d times, in %d rank epochs of at most %d members", out, len(g.epochs), g.most())
 	}
+	if devices.all != 3 || devices.most != 1 || devices.open != 0 {
+		t.Errorf("devices of the rank: %+v; want one each time, closed before the next", devices)
+	}
+}
+
+// openings counts the devices that a process opens, one after another.
+type openings struct{ all, most, open int }
+
+type opening struct {
+	kernels.Device
+	count *openings
+}
+
+func (o *openings) of(dev kernels.Device) kernels.Device {
+	o.all, o.open = o.all+1, o.open+1
+	o.most = max(o.most, o.open)
+	return &opening{dev, o}
+}
+
+func (o *opening) Close() error {
+	o.count.open--
+	return o.Device.Close()
 }

@@ -15,7 +15,6 @@ import (
 
 	"penstock/broker"
 	"penstock/broker/slots"
-	"penstock/kernels"
 	"penstock/stages/internal/runtime"
 	"penstock/stages/internal/worker"
 )
@@ -24,18 +23,13 @@ import (
 // which that rank does after a checkpoint.
 func Run(ctx context.Context, env *runtime.Env) error {
 	return worker.Run(ctx, env, func(ctx context.Context, w *worker.Worker) error {
-		dev, err := w.OpenDevice()
-		if err != nil {
-			return err
-		}
-		defer dev.Close()
 		run, err := w.AwaitPlan(ctx)
 		if err != nil {
 			return err
 		}
 		defer run.Store.Close()
 		for incarnation := w.Incarnation; ; incarnation = slots.Incarnation() { // of the rank: what it did before is void
-			err := attend(ctx, w, run, dev, incarnation)
+			err := attend(ctx, w, run, incarnation)
 			var over worker.Superseded
 			if !errors.Is(err, errPutOut) && !errors.As(err, &over) {
 				return err
@@ -53,7 +47,12 @@ func Run(ctx context.Context, env *runtime.Env) error {
 var errPutOut = errors.New("the other ranks went on without this one")
 
 // attend becomes a member of the rank group and trains until the run is complete, or the group goes on without it.
-func attend(ctx context.Context, w *worker.Worker, run *worker.RunPlan, dev kernels.Device, incarnation uint64) error {
+func attend(ctx context.Context, w *worker.Worker, run *worker.RunPlan, incarnation uint64) error {
+	dev, err := w.OpenDevice()
+	if err != nil {
+		return err
+	}
+	defer dev.Close() // it gives back what this membership has allocated
 	t, err := newTrainer(w, run, dev, incarnation)
 	if err != nil {
 		return runtime.Permanent(err)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"penstock/kernels"
 	"penstock/schema/hf"
 	"penstock/stages/internal/backend"
 	"penstock/stages/internal/chat"
@@ -60,11 +61,15 @@ func Measure(ctx context.Context, o Options, weights hf.Source, shape hf.Drafter
 	g, ctx := errgroup.WithContext(ctx)
 	for range min(workers, len(prompts)) {
 		g.Go(func() error {
-			d, closeDevice, err := decoder(o, target, weights, shape)
+			dev, err := backend.OpenThreads(o.Device, 1)
 			if err != nil {
 				return err
 			}
-			defer closeDevice()
+			defer dev.Close()
+			d, err := decoder(dev, o, target, weights, shape)
+			if err != nil {
+				return err
+			}
 			for {
 				i := int(next.Add(1)) - 1
 				if i >= len(prompts) {
@@ -86,25 +91,21 @@ func Measure(ctx context.Context, o Options, weights hf.Source, shape hf.Drafter
 	return Report{AcceptLength: sum.Length(), Rounds: sum.Rounds, Tokens: sum.Tokens, PerPosition: sum.PerPosition(), Prompts: sum.Prompts}, nil
 }
 
-// decoder loads target and drafter on a device of its own.
-func decoder(o Options, target *hf.Target, weights hf.Source, shape hf.DrafterConfig) (*model.Decoder, func() error, error) {
-	dev, err := backend.OpenThreads(o.Device, 1)
-	if err != nil {
-		return nil, nil, err
-	}
+// decoder loads target and drafter on a device.
+func decoder(dev kernels.Device, o Options, target *hf.Target, weights hf.Source, shape hf.DrafterConfig) (*model.Decoder, error) {
 	t, err := model.LoadTarget(dev, target, target.Layers)
 	if err != nil {
-		return nil, nil, fmt.Errorf("load target %s: %w", o.Target, err)
+		return nil, fmt.Errorf("load target %s: %w", o.Target, err)
 	}
 	d, err := model.NewDrafter(dev, shape, t.Vocabulary, func(s hf.Shape) ([]float32, error) { return weights(s.Name) })
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	eos := make([]int32, len(target.EOS))
 	for i, id := range target.EOS {
 		eos[i] = int32(id)
 	}
-	return &model.Decoder{Target: t, Drafter: d, EOS: eos, MaxNew: o.MaxNew}, dev.Close, nil
+	return &model.Decoder{Target: t, Drafter: d, EOS: eos, MaxNew: o.MaxNew}, nil
 }
 
 // prompt is one user turn as token ids.
