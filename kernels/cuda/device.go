@@ -89,7 +89,7 @@ func (d *Device) open() error {
 		return fmt.Errorf("stream: %w", err)
 	}
 	d.onClose(d.stream.Destroy)
-	if d.functions, err = loadKernels(); err != nil {
+	if d.functions, err = d.loadKernels(); err != nil {
 		return err
 	}
 	if d.blas, err = loadBLAS(*(*uintptr)(unsafe.Pointer(&d.stream))); err != nil {

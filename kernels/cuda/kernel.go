@@ -65,8 +65,8 @@ func fatbins() (fs.FS, string, error) {
 	return sub, "this program", err
 }
 
-// loadKernels loads every module and finds every kernel in the current context.
-func loadKernels() ([]cu.Function, error) {
+// loadKernels loads every module and finds every kernel in the current context, until Close.
+func (d *Device) loadKernels() ([]cu.Function, error) {
 	dir, place, err := fatbins()
 	if err != nil {
 		return nil, err
@@ -87,6 +87,7 @@ func loadKernels() ([]cu.Function, error) {
 				return nil, fmt.Errorf("load CUDA kernels %s.fatbin of %s (are they built for this GPU?): %w", k.file, place, err)
 			}
 			modules[k.file] = m
+			d.onClose(m.Unload)
 		}
 		f, err := m.Function(k.name)
 		if k.optional && errors.Is(err, cu.NotFound) {

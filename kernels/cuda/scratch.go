@@ -21,7 +21,7 @@ const (
 	buffers
 )
 
-// buffer is scratch memory that grows and is never given back.
+// buffer is scratch memory that grows: the smaller one is given back before.
 type buffer struct {
 	at    address
 	bytes int64
@@ -31,17 +31,18 @@ type buffer struct {
 func (d *Device) scratch(which int, bytes int64) (address, error) {
 	b := &d.buffers[which]
 	if bytes > b.bytes {
-		p, err := d.allocate(bytes)
-		if err != nil {
-			return 0, err
-		}
 		old := *b
-		*b = buffer{p, bytes}
+		*b = buffer{}
 		if old.at != 0 {
 			if err := d.drop(old); err != nil {
 				return 0, err
 			}
 		}
+		p, err := d.allocate(bytes)
+		if err != nil {
+			return 0, err
+		}
+		*b = buffer{p, bytes}
 	}
 	return b.at, nil
 }
