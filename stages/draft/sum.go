@@ -106,7 +106,8 @@ func (t *trainer) hash(s sum) (uint64, error) {
 	}
 	h := fnv.New64a()
 	_, _ = h.Write(note)
-	return h.Sum64() ^ t.dev.CheckFeatures(s.grads.Flat).Checksum, nil
+	bits, err := s.grads.Checksum()
+	return h.Sum64() ^ bits, err
 }
 
 // during returns a context that ends when a window's rank epoch does, or the window.

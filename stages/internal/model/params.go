@@ -124,6 +124,12 @@ func (p *Params) Read(name string) ([]float32, error) {
 	return v, p.dev.Sync()
 }
 
+// Checksum is that of Flat (kernels.CheckSum), which a device shares out and counts by rows.
+func (p *Params) Checksum() (uint64, error) {
+	sum := p.dev.CheckFeatures(p.Flat.Reshape(p.Flat.Len()/paramAlign, paramAlign)).Checksum
+	return sum, p.dev.Sync()
+}
+
 // Fill sets every tensor on the device.
 func (p *Params) Fill(fill Fill) error {
 	for i, s := range p.shapes {

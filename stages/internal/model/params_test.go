@@ -34,6 +34,9 @@ func TestParams(t *testing.T) {
 			t.Fatalf("element %d of the sum is %v, want %v", i, got[i], 2*v)
 		}
 	}
+	if sum, err := q.Checksum(); err != nil || sum != kernels.CheckSum(q.Flat.F32) {
+		t.Errorf("checksum %x, %v", sum, err)
+	}
 	if q.Zero(); dev.SumSquares(q.Flat) != 0 {
 		t.Error("Zero leaves something")
 	}
