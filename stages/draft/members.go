@@ -27,7 +27,7 @@ func (t *trainer) boundary(ctx context.Context) error {
 		}
 	}
 	var more []policy.Member
-	for _, m := range t.wishes.of(append(slices.Clone(members), t.me)) {
+	for _, m := range t.wishes.of(t.me, members) {
 		alive, err := t.w.Run.Alive(m.Rank)
 		if err != nil {
 			return err
@@ -64,7 +64,7 @@ func (t *trainer) offer() error {
 	return t.shared.Offer(handOver(t.gen, t.state.Window), t.tensors(), note)
 }
 
-// watchPeers puts members out whose processes have ended.
+// watchPeers puts members out whose processes have ended, former ones of this rank too.
 func (t *trainer) watchPeers(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -72,7 +72,7 @@ func (t *trainer) watchPeers(ctx context.Context) error {
 		select {
 		case <-tick.C:
 			ms := t.w.Ledger.Lineage().Members
-			ms = slices.DeleteFunc(slices.Clone(ms), func(m policy.Member) bool { return m.Rank == t.me.Rank })
+			ms = slices.DeleteFunc(slices.Clone(ms), func(m policy.Member) bool { return m == t.me })
 			if _, err := t.living(ctx, ms); err != nil {
 				return err
 			}
@@ -97,7 +97,7 @@ func newWishes() *wishes {
 func (w *wishes) await(ctx context.Context, me policy.Member, n int) error {
 	late := time.NewTimer(lookEvery)
 	defer late.Stop()
-	for len(w.of([]policy.Member{me})) < n {
+	for len(w.of(me, nil)) < n {
 		select {
 		case <-w.came:
 		case <-late.C:
@@ -124,13 +124,14 @@ func (w *wishes) watch(ctx context.Context, b broker.Board) error {
 	})
 }
 
-// of returns who wants to join and is not a member, and forgets those that are.
-func (w *wishes) of(members []policy.Member) []policy.Member {
+// of returns who wants to join and is not a member, and forgets those that are, and former processes of the rank that asks:
+// the board keeps their last word.
+func (w *wishes) of(me policy.Member, members []policy.Member) []policy.Member {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var more []policy.Member
 	for rank, m := range w.ranks {
-		if slices.Contains(members, m) {
+		if rank == me.Rank || slices.Contains(members, m) {
 			delete(w.ranks, rank)
 		} else {
 			more = append(more, m)
