@@ -139,6 +139,21 @@ func TestOwnerIsKilled(t *testing.T) {
 	open(t, i, next.Info())
 }
 
+// TestOwnerIsKilledWhileItsMemoryIsMapped: that is no failure of whoever maps it.
+func TestOwnerIsKilledWhileItsMemoryIsMapped(t *testing.T) {
+	dir := t.TempDir()
+	info, kill := startOwner(t, dir)
+	info.Memory = "dying"
+	kinds[info.Memory] = kind{1, nil, func(schema.PoolInfo, geometry, []int, int) (memory, error) {
+		kill()
+		return nil, errors.New("invalid handle")
+	}}
+	defer delete(kinds, info.Memory)
+	if _, err := importer(t, dir).Open(t.Context(), info); !errors.Is(err, ErrStale) {
+		t.Errorf("got %v, want ErrStale", err)
+	}
+}
+
 // TestImporterCannotHurt tries what an importer may not do with the descriptors that it is given.
 func TestImporterCannotHurt(t *testing.T) {
 	dir := t.TempDir()

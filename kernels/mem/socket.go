@@ -108,10 +108,12 @@ func (s *server) accept() {
 // attend passes the descriptors and waits until the importer, or this server, ends the connection.
 func (s *server) attend(c *net.UnixConn) {
 	defer c.Close()
-	if !s.keep(c) || s.pass(c) != nil { // the importer sees the connection end
+	if !s.keep(c) { // the importer sees the connection end
 		return
 	}
-	_, _ = io.Copy(io.Discard, c)
+	if s.pass(c) == nil {
+		_, _ = io.Copy(io.Discard, c)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
@@ -184,6 +186,8 @@ func receive(ctx context.Context, dir, name string, incarnation uint64, n int) (
 	k, kr, flags, _, err := c.ReadMsgUnix(hello, rights)
 	fds, perr := parseRights(rights[:max(kr, 0)])
 	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+		err = fmt.Errorf("%w: the owner behind socket %s has ended", ErrStale, filepath.Join(dir, name))
 	case err != nil:
 		err = fmt.Errorf("receive from %s: %w", filepath.Join(dir, name), err)
 	case perr != nil, k != greeting, flags&unix.MSG_CTRUNC != 0, len(fds) != n, binary.LittleEndian.Uint64(hello) != controlMagic:

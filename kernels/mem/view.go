@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -55,8 +56,17 @@ func openView(ctx context.Context, k kind, info schema.PoolInfo, runDir string, 
 	if err = v.ctl.check(info.Incarnation, g); err != nil {
 		return nil, err
 	}
-	v.data, err = k.open(info, g, fds[1:], gpu)
+	if v.data, err = k.open(info, g, fds[1:], gpu); err != nil && !errors.Is(err, ErrForged) && v.ends() {
+		err = fmt.Errorf("%w: the owner of pool %q ended while its memory was mapped: %v", ErrStale, info.Pool, err)
+	}
 	return v, err
+}
+
+// ends reports whether the owner has ended, or does so in a moment: the memory of a dying one is gone before its socket.
+func (v *View) ends() bool {
+	_ = v.owner.SetReadDeadline(time.Now().Add(passDeadline))
+	_, err := v.owner.Read(make([]byte, 1))
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // Info is the announcement that the view was made from.
