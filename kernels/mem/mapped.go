@@ -14,7 +14,7 @@ import (
 // whoever owned it. A lock ends with its process, so nothing has to be said, and nobody waits for the dead.
 
 const (
-	letGo     = 5 * time.Second // importers end their reads in this time
+	letGo     = 20 * time.Second // importers end their reads in this time; the longest is a drafter's work on one batch
 	lookAgain = time.Millisecond
 )
 
