@@ -57,15 +57,16 @@ func (c *Decoder) Decode(ctx context.Context, prompt []int32) (Decoded, error) {
 	return out, c.Target.dev.Sync()
 }
 
-// start empties the caches, and replaces them by larger ones where capacity does not fit. A device frees nothing before it
-// is closed, so they at least double.
+// start empties the caches, and replaces them by larger ones where capacity does not fit.
 func (c *Decoder) start(capacity int) error {
 	if c.seq != nil && c.seq.Capacity() >= capacity {
 		c.draft.Reset()
 		return c.seq.Truncate(0)
 	}
 	if c.seq != nil {
-		capacity = max(capacity, 2*c.seq.Capacity())
+		c.seq.Free()
+		c.draft.Free()
+		c.seq = nil
 	}
 	seq, err := c.Target.NewSession(capacity, c.Drafter.Config.Taps)
 	if err != nil {

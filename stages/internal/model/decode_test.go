@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,46 @@ func greedy(t *testing.T, m *Target, prompt []int32, n int) []int32 {
 		ids = append(ids, m.dev.Argmax(hidden.RowRange(len(ids)-1, len(ids)), m.Head)...)
 	}
 	return ids[len(prompt):]
+}
+
+// leaky is a device that counts the elements that it has out, and spoils what it takes back.
+type leaky struct {
+	kernels.Ref
+	out int
+}
+
+func (d *leaky) Alloc(rows, cols int) kernels.Tensor {
+	d.out += rows * cols
+	return d.Ref.Alloc(rows, cols)
+}
+
+func (d *leaky) AllocHalf(rows, cols int) kernels.Tensor { return d.Alloc(rows, cols) }
+
+func (d *leaky) Free(t kernels.Tensor) {
+	d.out -= t.Len()
+	for i := range t.F32 {
+		t.F32[i] = float32(math.NaN())
+	}
+}
+
+// TestCachesGrowInPlaceOfEachOther: a decoder that had a short prompt before holds what one of a long prompt alone holds.
+func TestCachesGrowInPlaceOfEachOther(t *testing.T) {
+	short, long := []int32{7}, []int32{1, 2, 3, 4, 5, 6}
+	decode := func(prompts ...[]int32) (held int, last Decoded) {
+		dev := &leaky{}
+		c := Decoder{Target: newTarget(t, dev, false), Drafter: newDrafter(t, dev, false, 2, 5, 0), MaxNew: 20}
+		for _, p := range prompts {
+			var err error
+			if last, err = c.Decode(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dev.out, last
+	}
+	want, alone := decode(long)
+	if got, after := decode(short, long); got != want || !slices.Equal(after.Output, alone.Output) {
+		t.Errorf("%d elements held, %d alone; output %v, alone %v", got, want, after.Output, alone.Output)
+	}
 }
 
 // TestSpeculationIsLossless: whatever the drafter proposes, the output is the target's own, and the rounds add up.

@@ -24,6 +24,14 @@ func (d *Drafter) NewSession(capacity int) *DraftSession {
 	return s
 }
 
+// Free gives the memory back. The session is used no more.
+func (s *DraftSession) Free() {
+	for _, l := range s.layer {
+		s.d.dev.Free(l.k)
+		s.d.dev.Free(l.v)
+	}
+}
+
 // Len returns the number of committed tokens.
 func (s *DraftSession) Len() int { return s.n }
 

@@ -33,6 +33,15 @@ func (m *Target) NewSession(capacity int, taps []int) (*Session, error) {
 	return s, nil
 }
 
+// Free gives the memory back. The session is used no more.
+func (s *Session) Free() {
+	for _, l := range s.layer {
+		s.m.dev.Free(l.k)
+		s.m.dev.Free(l.v)
+	}
+	s.m.dev.Free(s.taken)
+}
+
 // Len returns the number of tokens in the cache.
 func (s *Session) Len() int { return s.n }
 
