@@ -15,6 +15,7 @@ import (
 type evaluator struct {
 	w     *worker.Worker
 	began time.Time
+	idle  chan struct{} // holds something while nothing is evaluated
 	jobs  chan snapshot
 	tell  func(metric) error
 }
@@ -27,12 +28,19 @@ type snapshot struct {
 }
 
 func newEvaluator(w *worker.Worker, began time.Time, tell func(metric) error) *evaluator {
-	return &evaluator{w: w, began: began, jobs: make(chan snapshot, 1), tell: tell}
+	e := &evaluator{w: w, began: began, idle: make(chan struct{}, 1), jobs: make(chan snapshot, 1), tell: tell}
+	e.idle <- struct{}{}
+	return e
 }
 
 // offer has the drafter evaluated, unless the evaluation before is not done yet.
 func (e *evaluator) offer(d *model.Drafter, window uint32) error {
-	if e.w.Config.Eval.Prompts == "" || len(e.jobs) == cap(e.jobs) {
+	if e.w.Config.Eval.Prompts == "" {
+		return nil
+	}
+	select {
+	case <-e.idle:
+	default:
 		return nil
 	}
 	s := snapshot{window: window, shape: d.Config, weights: map[string][]float32{}}
@@ -54,6 +62,7 @@ func (e *evaluator) run(ctx context.Context) error {
 		select {
 		case s := <-e.jobs:
 			r, err := e.measure(ctx, s)
+			e.idle <- struct{}{}
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
