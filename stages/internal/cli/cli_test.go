@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"regexp"
 	"syscall"
 	"testing"
 	"time"
@@ -77,10 +77,10 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// await runs a command until it succeeds and prints the text.
+// await runs a command until it succeeds and prints what a regular expression matches.
 func await(ts *testscript.TestScript, neg bool, args []string) {
 	poll(ts, fmt.Sprint(args), func() bool {
-		return ts.Exec(args[1], args[2:]...) == nil && strings.Contains(ts.ReadFile("stdout"), args[0])
+		return ts.Exec(args[1], args[2:]...) == nil && regexp.MustCompile(args[0]).MatchString(ts.ReadFile("stdout"))
 	})
 }
 

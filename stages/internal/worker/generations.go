@@ -7,10 +7,13 @@ import (
 
 	"penstock/broker"
 	"penstock/broker/policy"
+	"penstock/schema"
 )
 
 // Generations calls body for the generation in force and again for each later one. The context of a call ends, with
-// cause Superseded, when a later generation opens. It returns when body returns nil, or fails for another reason.
+// cause Superseded, when a later generation opens. It returns when body returns nil, or fails for another reason. A first
+// generation in which there was nothing left to do is one that a former process may have completed and not saved: then the
+// drafter decides whether the run is complete.
 func (w *Worker) Generations(ctx context.Context, body func(ctx context.Context, gen uint32) error) error {
 	for last := uint32(0); ; {
 		w.Status.Wait("a generation to open: the draft stage does it")
@@ -39,6 +42,12 @@ func (w *Worker) Generations(ctx context.Context, body func(ctx context.Context,
 		if errors.As(cause, &over) {
 			continue
 		}
+		if err == nil && w.Status.Batches.Load() == 0 {
+			if again, err := w.reopened(ctx, gen); err != nil || !again {
+				return err
+			}
+			continue
+		}
 		if errors.Is(err, broker.ErrGone) { // its consumers went before we heard why
 			if pause(ctx, 10*time.Millisecond) == nil {
 				last = gen - 1
@@ -46,6 +55,30 @@ func (w *Worker) Generations(ctx context.Context, body func(ctx context.Context,
 			}
 		}
 		return err
+	}
+}
+
+// lookEvery is how often it is looked whether the drafter has said that the run is complete.
+const lookEvery = 500 * time.Millisecond
+
+// reopened waits until a generation opens after a complete one, or the drafter says that the run is complete.
+func (w *Worker) reopened(ctx context.Context, gen uint32) (bool, error) {
+	w.Status.Wait("the draft stage to say whether the run is complete")
+	for {
+		changed := w.Ledger.Changed()
+		if now, _ := w.Ledger.Front(); now > gen {
+			return true, nil
+		}
+		h, ok, err := w.Conn.Board().Get(ctx, KeyProgress)
+		if err != nil {
+			return false, err
+		}
+		if p, is := h.Record.(schema.Progress); ok && is && p.Done {
+			return false, nil
+		}
+		if err := WaitEither(ctx, changed, lookEvery); err != nil {
+			return false, err
+		}
 	}
 }
 
