@@ -23,6 +23,19 @@ type benchOptions struct {
 	batch             int    // documents of a step, on average
 }
 
+// check refuses counts that nothing can be measured with.
+func (o benchOptions) check() error {
+	switch {
+	case o.steps < 1:
+		return fmt.Errorf("--steps %d: at least one step is measured", o.steps)
+	case o.warm < 0:
+		return fmt.Errorf("--warm-up %d: a count of steps is not negative", o.warm)
+	case o.geometry != "" && o.batch < 1:
+		return fmt.Errorf("--batch %d: a step is at least one document", o.batch)
+	}
+	return nil
+}
+
 // made makes a target and data if a size is named. It returns the settings that name them, and what removes them.
 func (o benchOptions) made(f runtime.Flags) (sets []string, remove func(), err error) {
 	remove = func() {}
@@ -35,9 +48,6 @@ func (o benchOptions) made(f runtime.Flags) (sets []string, remove func(), err e
 	}
 	if b.Lengths, err = bench.ParseLengths(o.lengths); err != nil {
 		return nil, remove, err
-	}
-	if o.batch < 1 || o.steps < 1 || o.warm < 0 {
-		return nil, remove, fmt.Errorf("bench: batch %d and steps %d must be positive, warm-up %d not negative", o.batch, o.steps, o.warm)
 	}
 	cfg, err := f.Load()
 	if err != nil {

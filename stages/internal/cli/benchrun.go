@@ -41,6 +41,9 @@ func newBenchE2E(s streams) *cobra.Command {
 			"and data are written to a temporary directory (TMPDIR) first, two bytes a parameter.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
 			sets, remove, err := o.made(f)
 			if err != nil {
 				return err
@@ -67,7 +70,7 @@ func newBenchE2E(s streams) *cobra.Command {
 
 func newBenchBroker(s streams) *cobra.Command {
 	var f runtime.Flags
-	var steps int
+	var o benchOptions
 	cmd := &cobra.Command{
 		Use:   "broker",
 		Short: "Measure the broker: a whole run whose devices do nothing",
@@ -75,9 +78,12 @@ func newBenchBroker(s streams) *cobra.Command {
 			"batches a second, and the time from publish to the start of work.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
 			f.Device = "null"
 			f.Sets = append([]string{"window.batches=32", "batch.tokens=512", "train.anchors=1", "train.epochs=8"}, f.Sets...)
-			r, err := benchRun(cmd.Context(), f, benchOptions{steps: steps}, s.err)
+			r, err := benchRun(cmd.Context(), f, o, s.err)
 			if err != nil {
 				return err
 			}
@@ -85,7 +91,7 @@ func newBenchBroker(s streams) *cobra.Command {
 		},
 	}
 	f.Register(cmd.Flags())
-	cmd.Flags().IntVar(&steps, "steps", 200, "optimizer steps")
+	cmd.Flags().IntVar(&o.steps, "steps", 200, "optimizer steps")
 	cmd.Flags().Bool("json", true, "the report is JSON in any case")
 	return cmd
 }
