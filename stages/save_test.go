@@ -3,13 +3,17 @@ package stages_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"penstock/broker"
+	"penstock/kernels"
 	"penstock/schema"
 	"penstock/schema/checkpoint"
+	"penstock/stages/internal/backend"
 	"penstock/stages/stagestest"
 )
 
@@ -79,4 +83,70 @@ func TestCheckpointsThatCannotBeWritten(t *testing.T) {
 		}
 		c.Close()
 	}
+}
+
+// TestUnsavedEndIsDoneAgain takes the place of the checkpoints away until a run is complete and cannot be saved. When it goes
+// on, the stages find the old, complete generation before the drafter has looked what is left, and wait for its word.
+func TestUnsavedEndIsDoneAgain(t *testing.T) {
+	p := stagestest.New(t, stagestest.Config(t, 60, func(c *schema.Config) {
+		c.Broker.AckWait = "1s"
+		c.Save = schema.SaveConfig{Every: 1, Keep: 2}
+	}))
+	place := p.Dir.Checkpoints()
+	err := p.Run(t.Context(), func(ctx context.Context) error {
+		return atWindow(ctx, p, 2, func() error {
+			return errors.Join(os.Rename(place, place+".away"), os.WriteFile(place, nil, 0o600))
+		})
+	})
+	if err == nil || !strings.Contains(err.Error(), "the run is complete and cannot be saved") {
+		t.Fatalf("a run that cannot be saved ends with %v", err)
+	}
+	if err := errors.Join(os.Remove(place), os.Rename(place+".away", place)); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	p.Open = func(instance, device string) (kernels.Device, error) {
+		if instance == "draft-1" { // which opens its device before it looks what is left
+			if err := othersWait(t.Context(), p, began); err != nil {
+				return nil, err
+			}
+		}
+		return backend.Open(device)
+	}
+	if err := p.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := count(t, p); got.Missing != 0 || got.Duplicates != 0 || got.Windows != got.Planned || got.Documents != 60 {
+		t.Errorf("ledger %+v", got)
+	}
+}
+
+// othersWait returns once every stage but the drafter's says that it waits for the drafter, and fails if one ends.
+func othersWait(ctx context.Context, p *stagestest.Pipeline, began time.Time) error {
+	conn, err := p.Dial(ctx, broker.RoleObserver)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	reached, waits := errors.New("reached"), map[string]bool{}
+	err = conn.Board().Watch(ctx, "stage.*", func(h broker.Hint) error {
+		s, ok := h.Record.(schema.StageState)
+		if !ok || s.Stage == "draft" || h.Stored.Before(began) {
+			return nil
+		}
+		if s.State == "done" {
+			return fmt.Errorf("%s has ended", s.Instance)
+		}
+		waits[s.Instance] = s.Waiting == "the draft stage to say whether the run is complete"
+		for _, instance := range []string{"batch", "target-1", "target-2", "pack-1"} {
+			if !waits[instance] {
+				return nil
+			}
+		}
+		return reached
+	})
+	if errors.Is(err, reached) {
+		return nil
+	}
+	return err
 }

@@ -18,6 +18,7 @@ import (
 	"penstock/stages/internal/rundir"
 	"penstock/stages/internal/runtime"
 	"penstock/stages/internal/supervise"
+	"penstock/stages/internal/worker"
 )
 
 // How hard `up` tries. A restart is cheap and work is redone exactly once, so it is tried soon and often; an instance
@@ -224,6 +225,13 @@ func (r *running) connect(ctx context.Context) error {
 	old, err := conn.Board().List(ctx, "stage.*")
 	if err != nil {
 		return err
+	}
+	said, ok, err := conn.Board().Get(ctx, worker.KeyProgress)
+	if err != nil {
+		return err
+	}
+	if p, is := said.Record.(schema.Progress); ok && is && p.Done {
+		old = append(old, said) // whether the run is complete yet, with the files that it has, the drafter says anew
 	}
 	for _, h := range old {
 		if err := conn.Board().Remove(ctx, h.Key); err != nil {
