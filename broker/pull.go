@@ -47,25 +47,17 @@ func newPull(c *Conn, stream, consumer string, batch int, limited bool) (*pull, 
 	p := &pull{
 		c: c, stream: stream, consumer: consumer, batch: batch, limited: limited,
 		subject: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer,
+		inbox:   c.nc.NewInbox() + ".",
+		msgs:    make(chan *nats.Msg, 4*batch+16), drained: make(chan struct{}), refused: make(chan struct{}),
 	}
-	p.refused = make(chan struct{})
-	var once sync.Once
-	p.asks = c.denials.begin(p.subject, func() { once.Do(func() { close(p.refused) }) })
-	return p, p.listen()
-}
-
-func (p *pull) listen() error {
-	p.inbox = p.c.nc.NewInbox() + "."
-	p.msgs, p.drained = make(chan *nats.Msg, 4*p.batch+16), make(chan struct{})
-	sub, err := p.c.nc.ChanSubscribe(p.inbox+"*", p.msgs)
-	if err != nil {
-		return p.wrap(err)
+	var err error
+	if p.sub, err = c.nc.ChanSubscribe(p.inbox+"*", p.msgs); err != nil {
+		return nil, p.wrap(err)
 	}
-	var once sync.Once
-	done := p.drained
-	sub.SetClosedHandler(func(string) { once.Do(func() { close(done) }) })
-	p.sub = sub
-	return nil
+	var drained, refused sync.Once // either is told more than once
+	p.sub.SetClosedHandler(func(string) { drained.Do(func() { close(p.drained) }) })
+	p.asks = c.denials.begin(p.subject, func() { refused.Do(func() { close(p.refused) }) })
+	return p, nil
 }
 
 // request asks for up to p.batch messages that are there now, or that come while the request is parked.

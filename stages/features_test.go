@@ -10,6 +10,7 @@ import (
 	"penstock/schema"
 	"penstock/schema/hf"
 	"penstock/schema/safetensors"
+	"penstock/schema/safetensors/safetensorstest"
 	"penstock/schema/store"
 	"penstock/stages/internal/backend"
 	"penstock/stages/internal/features"
@@ -55,13 +56,7 @@ func trainedOn(t *testing.T, dir string) string {
 	if err := os.CopyFS(out, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(out, safetensors.SingleFile)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b[len(b)-2] ^= 1
-	if err := os.WriteFile(path, b, 0o600); err != nil {
+	if err := safetensorstest.Change(filepath.Join(out, safetensors.SingleFile)); err != nil {
 		t.Fatal(err)
 	}
 	return out

@@ -21,6 +21,8 @@ const (
 	greeting     = 16 // bytes: magic, incarnation
 	maxPassed    = 4  // descriptors
 	passDeadline = 2 * time.Second
+
+	minPause, maxPause = 5 * time.Millisecond, time.Second // before the next attempt to accept, after one that failed
 )
 
 // inDir returns a path to dir/name that fits a socket address, which holds 108 bytes, however long dir is.
@@ -38,7 +40,8 @@ func inDir(dir, name string) (path string, close func() error, err error) {
 // server hands a slab's descriptors to every importer of the same user, and keeps the connection: its end tells an importer
 // that the owner has ended.
 type server struct {
-	l     *net.UnixListener
+	l     listener
+	ended chan struct{} // closed with l
 	dir   string
 	name  string
 	hello [greeting]byte
@@ -47,6 +50,12 @@ type server struct {
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool // nil once closed
+}
+
+// listener is what a server needs of a *net.UnixListener.
+type listener interface {
+	AcceptUnix() (*net.UnixConn, error)
+	Close() error
 }
 
 // serve listens on dir/name, with mode 0600 from the start. A socket that a dead owner left is replaced.
@@ -71,8 +80,9 @@ func serve(dir, name string, incarnation uint64, fds ...int) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", filepath.Join(dir, name), err)
 	}
-	s := &server{l: l.(*net.UnixListener), dir: dir, name: name, fds: fds, conns: map[net.Conn]bool{}}
-	s.l.SetUnlinkOnClose(false) // its path is through a descriptor that is closed by then
+	socket := l.(*net.UnixListener)
+	socket.SetUnlinkOnClose(false) // its path is through a descriptor that is closed by then
+	s := &server{l: socket, ended: make(chan struct{}), dir: dir, name: name, fds: fds, conns: map[net.Conn]bool{}}
 	binary.LittleEndian.PutUint64(s.hello[:], controlMagic)
 	binary.LittleEndian.PutUint64(s.hello[8:], incarnation)
 	s.wg.Go(s.accept)
@@ -93,14 +103,24 @@ func unserved(dir, name string) error {
 	return nil
 }
 
+// accept attends to importers until the server is closed. What keeps one from being accepted, such as a process without a
+// free descriptor, may pass: the next attempt comes after a pause that grows.
 func (s *server) accept() {
-	for {
+	for pause := minPause; ; {
 		c, err := s.l.AcceptUnix()
-		if errors.Is(err, net.ErrClosed) {
+		switch {
+		case err == nil:
+			pause = minPause
+			s.wg.Go(func() { s.attend(c) })
+			continue
+		case errors.Is(err, net.ErrClosed):
 			return
 		}
-		if err == nil {
-			s.wg.Go(func() { s.attend(c) })
+		select {
+		case <-time.After(pause):
+			pause = min(2*pause, maxPause)
+		case <-s.ended:
+			return
 		}
 	}
 }
@@ -140,6 +160,7 @@ func (s *server) pass(c *net.UnixConn) error {
 }
 
 func (s *server) close() error {
+	close(s.ended)
 	err := s.l.Close()
 	s.mu.Lock()
 	for c := range s.conns {

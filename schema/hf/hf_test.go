@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"penstock/schema/safetensors"
+	"penstock/schema/safetensors/safetensorstest"
 )
 
 const (
@@ -76,13 +77,7 @@ func TestFingerprint(t *testing.T) {
 	if got := mark(copyDemo(t, map[string]any{"rope_parameters": map[string]any{"rope_theta": 5e5}})); got == want {
 		t.Error("another base of the positions does not show")
 	}
-	path := filepath.Join(dir, safetensors.SingleFile)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b[len(b)-2] ^= 1
-	if err := os.WriteFile(path, b, 0o600); err != nil {
+	if err := safetensorstest.Change(filepath.Join(dir, safetensors.SingleFile)); err != nil {
 		t.Fatal(err)
 	}
 	if got := mark(dir); got == want {

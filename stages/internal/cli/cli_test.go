@@ -17,6 +17,7 @@ import (
 	"penstock/schema"
 	"penstock/schema/checkpoint"
 	"penstock/schema/safetensors"
+	"penstock/schema/safetensors/safetensorstest"
 	"penstock/stages/batch"
 	brokerstage "penstock/stages/broker"
 	"penstock/stages/draft"
@@ -105,11 +106,7 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 	if len(list) < 2 {
 		ts.Fatalf("%d checkpoints: none would be left to go back to", len(list))
 	}
-	path := filepath.Join(list[0].Dir, safetensors.SingleFile)
-	b, err := os.ReadFile(path)
-	ts.Check(err)
-	b[len(b)/2] ^= 1
-	ts.Check(os.WriteFile(path, b, 0o644))
+	ts.Check(safetensorstest.Change(filepath.Join(list[0].Dir, safetensors.SingleFile)))
 }
 
 // kill9 kills an instance of a run and waits until another process has its name.
