@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"penstock/broker"
@@ -46,13 +47,17 @@ const (
 )
 
 // NATS returns the broker's address: that of --nats or of the configuration, else the one that the run's broker has
-// written to nats.url, for which it waits.
+// written to nats.url, for which it waits. A run that has ended has none until it is started again.
 func (e *Env) NATS(ctx context.Context) (string, error) {
 	if e.Config.Broker.URL != "" {
 		return e.Config.Broker.URL, nil
 	}
+	what := "the broker's address in " + e.Run.URLFile()
+	if _, err := os.Stat(e.Run.Summary()); err == nil {
+		what += ": the run has ended, and `penstock up --run " + e.Run.Path() + "` looks whether anything is left to do"
+	}
 	var url string
-	err := await(ctx, e.Log, "the broker's address in "+e.Run.URLFile(), func() (done bool, err error) {
+	err := await(ctx, e.Log, what, func() (done bool, err error) {
 		url, err = e.Run.URL()
 		return url != "", err
 	})

@@ -121,12 +121,18 @@ func TestStartedByHandInAnyOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(dir.Summary(), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	late := startStage(t, "nats", "--run", run, "--instance", "target-3")
+	line(t, late.err, "nats.url: the run has ended, and `penstock up --run "+run+"` looks whether")
 	if err := dir.WriteURL("nats://127.0.0.1:1234"); err != nil {
 		t.Fatal(err)
 	}
 	line(t, early.out, "at nats://127.0.0.1:1234 as target-2 on cpu")
 	line(t, first.out, "at nats://127.0.0.1:1234 as target-1 on cpu")
-	for _, s := range []*stage{early, first} {
+	line(t, late.out, "at nats://127.0.0.1:1234 as target-3 on cpu")
+	for _, s := range []*stage{early, first, late} {
 		if stderr, code := s.end(t); code != 0 {
 			t.Errorf("exit code %d: %s", code, stderr)
 		}
