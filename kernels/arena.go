@@ -58,6 +58,17 @@ func (a *Arena) ZeroHalf(rows, cols int) Tensor {
 	return t
 }
 
+// Reserve allocates so many bytes at once, while nothing is handed out: steps that need no more than that allocate nothing.
+func (a *Arena) Reserve(bytes int64) {
+	if n := int(bytes / int64(Float32.Bytes())); n > a.most {
+		a.most = n
+		for _, c := range a.chunks {
+			a.dev.Free(c)
+		}
+		a.at, a.chunks = Mark{}, append(a.chunks[:0], a.dev.Alloc(n, 1))
+	}
+}
+
 // Mark returns the present point; Release gives back what was handed out since.
 func (a *Arena) Mark() Mark { return a.at }
 

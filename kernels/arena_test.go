@@ -41,6 +41,25 @@ func TestArenaHoldsItsLargestStep(t *testing.T) {
 	}
 }
 
+func TestArenaReserves(t *testing.T) {
+	a := kernels.NewArena(&ref)
+	a.Get(100, 1)
+	a.Reset()
+	a.Reserve(4 * (5 << 20))
+	if a.Size() != 5<<20 {
+		t.Errorf("the arena holds %d float32, want what was reserved", a.Size())
+	}
+	for range 2 {
+		a.Get(2<<20, 1)
+		a.Get(3<<20, 1)
+		a.Reset()
+	}
+	a.Reserve(4)
+	if a.Size() != 5<<20 {
+		t.Errorf("the arena holds %d float32 behind steps that take what was reserved", a.Size())
+	}
+}
+
 func TestArenaTensorsAreApart(t *testing.T) {
 	a := kernels.NewArena(&ref)
 	x, m := a.ZeroHalf(3, 7), a.Mark()

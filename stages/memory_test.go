@@ -15,6 +15,7 @@ import (
 	"penstock/schema/hf"
 	"penstock/stages/internal/backend"
 	"penstock/stages/internal/doctor"
+	"penstock/stages/internal/worker"
 	"penstock/stages/stagestest"
 )
 
@@ -106,8 +107,14 @@ func TestMemoryPlan(t *testing.T) {
 			if err := p.Run(t.Context(), watch); err != nil {
 				t.Fatal(err)
 			}
+			run, _, err := worker.Prepare(t.Context(), config, p.Dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer run.Store.Close()
+			shapes := run.Shapes()
 			device, arena, shared := map[string]int64{}, map[string]int64{}, map[string]int64{}
-			for _, i := range doctor.Plan(config, target) {
+			for _, i := range doctor.Plan(config, target, shapes) {
 				of := device
 				switch {
 				case i.Purpose == "process":

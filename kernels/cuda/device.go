@@ -46,11 +46,29 @@ var _ base.Device = (*Device)(nil)
 // Open starts GPU number ordinal with a half type. It fails if there is no such GPU, no cuBLAS, or no kernels for it.
 func Open(ordinal int, half base.Type) (*Device, error) {
 	d := &Device{thread: newThread(), ordinal: ordinal, half: half}
-	if err := d.wait(d.open); err != nil {
+	err := d.wait(d.open)
+	if err == nil {
+		err = d.wait(d.openBLAS)
+	}
+	if err != nil {
 		err = fmt.Errorf("cuda:%d: %w", ordinal, err)
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// Probe tries what [Open] does and returns the GPU's name. The process holds none of the GPU's memory afterwards, which
+// cuBLAS, once in use, would keep.
+func Probe(ordinal int) (string, error) {
+	d := &Device{thread: newThread(), ordinal: ordinal}
+	err := d.wait(d.open)
+	if err == nil {
+		_, err = openBLAS()
+	}
+	if err != nil {
+		err = fmt.Errorf("cuda:%d: %w", ordinal, err)
+	}
+	return fmt.Sprintf("cuda:%d (%s)", ordinal, d.name), errors.Join(err, d.Close())
 }
 
 // onClose adds what Close does after the memory is freed, last first.
@@ -89,9 +107,12 @@ func (d *Device) open() error {
 		return fmt.Errorf("stream: %w", err)
 	}
 	d.onClose(d.stream.Destroy)
-	if d.functions, err = d.loadKernels(); err != nil {
-		return err
-	}
+	d.functions, err = d.loadKernels()
+	return err
+}
+
+// openBLAS runs on the device's thread.
+func (d *Device) openBLAS() (err error) {
 	if d.blas, err = loadBLAS(*(*uintptr)(unsafe.Pointer(&d.stream))); err != nil {
 		return err
 	}

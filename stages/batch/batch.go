@@ -5,8 +5,7 @@ package batch
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
+
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,7 +13,6 @@ import (
 	"penstock/broker"
 	"penstock/schema"
 	"penstock/stages/internal/plan"
-	"penstock/stages/internal/prepare"
 	"penstock/stages/internal/runtime"
 	"penstock/stages/internal/worker"
 )
@@ -53,23 +51,11 @@ var errDone = errors.New("all windows have committed")
 // announce prepares the store, or finds it prepared, and says on the board what the run trains on.
 func announce(ctx context.Context, w *worker.Worker) (*worker.RunPlan, error) {
 	w.Status.Wait("the data to be tokenised")
-	out := w.Config.Data.Store
-	if out == "" {
-		out = w.Run.Stores()
-	}
-	report, err := prepare.Prepare(ctx, prepare.OptionsFor(w.Config, out))
+	run, report, err := worker.Prepare(ctx, w.Config, w.Run)
 	if err != nil {
-		return nil, runtime.Permanent(fmt.Errorf("prepare data: %w", err))
+		return nil, err
 	}
 	w.Log.Info("data is ready", "documents", report.Documents, "tokens", report.Tokens, "rejected", report.Rejected, "store", report.Store)
-	path, err := filepath.Abs(report.Store)
-	if err != nil {
-		return nil, fmt.Errorf("store path: %w", err)
-	}
-	run, err := worker.OpenPlan(w.Config, path)
-	if err != nil {
-		return nil, runtime.Permanent(err)
-	}
 	info := run.Info(w.Run.Name())
 	info.Rows, info.Rejected = uint32(report.Rows), uint32(report.Rejected)
 	return run, w.Conn.Board().Put(ctx, worker.KeyPlan, info)

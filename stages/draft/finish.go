@@ -76,6 +76,10 @@ func (t *trainer) stands(ctx context.Context) (bool, error) {
 // finish saves, exports the drafter, measures what was exported and writes the summary.
 func (t *trainer) finish(ctx context.Context) error {
 	t.w.Book.Enter(account.Step)
+	t.report.progress(t.state, func(*schema.Progress) {}) // all windows, before what takes long
+	if err := t.report.put(ctx); err != nil {
+		return err
+	}
 	t.state.Totals.Seconds += time.Since(t.began).Seconds()
 	t.began = time.Now()
 	if err := t.saveAtLast(ctx); err != nil {

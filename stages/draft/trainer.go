@@ -14,6 +14,7 @@ import (
 	"penstock/schema"
 	"penstock/schema/checkpoint"
 	"penstock/schema/hf"
+	"penstock/stages/internal/backend"
 	"penstock/stages/internal/lineage"
 	"penstock/stages/internal/model"
 	"penstock/stages/internal/reduce"
@@ -92,6 +93,11 @@ func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device, incar
 	}
 	if t.drafter, err = model.NewDrafter(dev, shape, vocab, zeros); err != nil {
 		return nil, err
+	}
+	if backend.IsGPU(w.Device) { // while the memory of gradients and moments is still free
+		if err := t.drafter.Rehearse(run.Shapes()); err != nil {
+			return nil, err
+		}
 	}
 	t.opt = model.NewOptimizer(dev, t.drafter.Weights, model.AdamW{
 		Beta1: cfg.Train.Beta1, Beta2: cfg.Train.Beta2, Eps: 1e-8, Decay: cfg.Train.Decay, Clip: cfg.Train.Clip})

@@ -15,6 +15,8 @@ import (
 // source writes the captures of a packed batch into out [K·T, H], a plane a tap.
 type source interface {
 	captures(p plan.BatchPlan, packed plan.Packed, out kernels.Tensor) error
+	// rehearse takes the device memory that batches of these shapes need.
+	rehearse(shapes []model.Shape) error
 	close() error
 }
 
@@ -72,6 +74,8 @@ func (f *forward) captures(_ plan.BatchPlan, packed plan.Packed, out kernels.Ten
 	return f.model.Forward(packed.IDs, packed.Offsets, f.taps, out)
 }
 
+func (f *forward) rehearse(shapes []model.Shape) error { return f.model.Rehearse(shapes, f.taps) }
+
 func (f *forward) close() error { return nil }
 
 // stored reads what the model said before.
@@ -83,5 +87,7 @@ type stored struct {
 func (s *stored) captures(p plan.BatchPlan, packed plan.Packed, out kernels.Tensor) error {
 	return s.Load(s.dev, p.Docs, packed.IDs, packed.Offsets, out)
 }
+
+func (s *stored) rehearse([]model.Shape) error { return nil }
 
 func (s *stored) close() error { return s.Close() }

@@ -13,6 +13,7 @@ import (
 	"penstock/broker"
 	"penstock/kernels"
 	"penstock/schema"
+	"penstock/stages/internal/backend"
 	"penstock/stages/internal/runtime"
 	"penstock/stages/internal/telemetry"
 	"penstock/stages/internal/worker"
@@ -38,6 +39,11 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		defer run.Store.Close()
 		if err := check(from, w, run, geo); err != nil {
 			return runtime.Permanent(err)
+		}
+		if backend.IsGPU(w.Device) {
+			if err := from.rehearse(run.Shapes()); err != nil {
+				return err
+			}
 		}
 		taps := w.Config.Target.Taps
 		width, costs := len(taps)*geo.HiddenSize, worker.TargetCosts(geo, taps[len(taps)-1]+1)

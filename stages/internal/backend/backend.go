@@ -21,6 +21,22 @@ func Open(name string) (kernels.Device, error) { return open(name, 0) }
 // OpenThreads is Open with at most so many threads, for devices that share a machine.
 func OpenThreads(name string, threads int) (kernels.Device, error) { return open(name, threads) }
 
+// Probe tries to open the device of a name, leaves nothing of it behind, and returns what it is.
+func Probe(name string) (string, error) {
+	if ordinal, ok := GPU(name); ok {
+		what, err := probeGPU(ordinal)
+		if err != nil {
+			return "", fmt.Errorf("device %q: %w", name, err)
+		}
+		return what, nil
+	}
+	d, err := Open(name)
+	if err != nil {
+		return "", err
+	}
+	return d.Name(), d.Close()
+}
+
 func open(name string, threads int) (kernels.Device, error) {
 	kind, path, _ := strings.Cut(name, "/")
 	switch kind {

@@ -15,5 +15,7 @@ func openGPU(ordinal int, half kernels.Type) (kernels.Device, error) {
 	return d, nil
 }
 
+func probeGPU(ordinal int) (string, error) { return cuda.Probe(ordinal) }
+
 // Reaches reports whether a GPU can read another one's memory where it lies.
 func Reaches(reader, owner int) (bool, error) { return cuda.Reaches(reader, owner) }

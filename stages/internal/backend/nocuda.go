@@ -12,5 +12,7 @@ var errNoCUDA = errors.New("this binary was built for cpu only: build with `./ta
 
 func openGPU(int, kernels.Type) (kernels.Device, error) { return nil, errNoCUDA }
 
+func probeGPU(int) (string, error) { return "", errNoCUDA }
+
 // Reaches reports whether a GPU can read another one's memory where it lies.
 func Reaches(_, _ int) (bool, error) { return false, errNoCUDA }

@@ -90,7 +90,7 @@ func runDoctor(f runtime.Flags, model, gpus string, out io.Writer, asJSON bool) 
 		if model == "" {
 			defer t.Close()
 		}
-		d.Memory = doctor.Plan(cfg, t)
+		d.Memory = doctor.Plan(cfg, t, nil)
 		d.Host, d.Device = doctor.Total(d.Memory, false), doctor.Total(d.Memory, true)
 		if gpus != "" {
 			d.Checks = append(d.Checks, fleet.Fit(d.Memory)...)
@@ -189,7 +189,7 @@ func preflight(cfg schema.Config) error {
 	}
 	checks = append(checks, doctor.Machine(cfg, rundir.Root)...)
 	if t != nil {
-		checks = append(checks, doctor.FitsGPU(cfg, doctor.Plan(cfg, t))...)
+		checks = append(checks, doctor.FitsGPU(cfg, doctor.Plan(cfg, t, nil))...)
 	}
 	return append(checks, doctor.Device(cfg)...).Err()
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"penstock/stages/internal/lineage"
-	"penstock/stages/internal/prepare"
 	"penstock/stages/internal/rundir"
 	"penstock/stages/internal/runtime"
 	"penstock/stages/internal/worker"
@@ -54,15 +53,7 @@ func countLedger(ctx context.Context, f runtime.Flags, dir *rundir.Dir) (lineage
 	if err != nil {
 		return lineage.Report{}, err
 	}
-	stores := cfg.Data.Store
-	if stores == "" {
-		stores = dir.Stores()
-	}
-	data, err := prepare.Prepare(ctx, prepare.OptionsFor(cfg, stores)) // the store is there, unless somebody removed it
-	if err != nil {
-		return lineage.Report{}, err
-	}
-	plan, err := worker.OpenPlan(cfg, data.Store)
+	plan, _, err := worker.Prepare(ctx, cfg, dir) // the store is there, unless somebody removed it
 	if err != nil {
 		return lineage.Report{}, err
 	}

@@ -18,6 +18,7 @@ import (
 	"penstock/stages/internal/rundir"
 	"penstock/stages/internal/runtime"
 	"penstock/stages/internal/supervise"
+	"penstock/stages/internal/worker"
 )
 
 func newUp(s streams) *cobra.Command {
@@ -110,7 +111,7 @@ func start(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (o
 		return outcome{}, err
 	}
 	d.say("run %s", dir.Path())
-	needs, err := plan(cfg, d)
+	needs, err := plan(ctx, cfg, dir, d)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -127,16 +128,25 @@ func start(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (o
 }
 
 // plan shows what the run is to hold on its GPUs, by purpose, refuses what does not fit, and returns what each is to hold.
-func plan(cfg schema.Config, d *display) ([]doctor.Need, error) {
+// How much that is depends on the largest batches, so it prepares the data.
+func plan(ctx context.Context, cfg schema.Config, dir *rundir.Dir, d *display) ([]doctor.Need, error) {
 	if !backend.IsGPU(cfg.Device) {
 		return nil, nil
+	}
+	run, _, err := worker.Prepare(ctx, cfg, dir)
+	if err != nil {
+		return nil, err
+	}
+	shapes := run.Shapes()
+	if err := run.Store.Close(); err != nil {
+		return nil, err
 	}
 	t, err := hf.OpenTarget(cfg.Target.Dir)
 	if err != nil {
 		return nil, runtime.Permanent(err)
 	}
 	defer t.Close()
-	items := doctor.Plan(cfg, t)
+	items := doctor.Plan(cfg, t, shapes)
 	d.say("memory on %s: %s", cfg.Device, doctor.Purposes(items))
 	fits := doctor.FitsGPU(cfg, items)
 	if len(fits) > 1 {

@@ -144,7 +144,7 @@ func TestPlan(t *testing.T) {
 	cfg := config(t, "device=cuda", "target.instances=5", "target.slots=3", "batch.tokens=49152", "pack.instances=3", "draft.ranks=3", "draft.layers=5")
 	cfg.Target.Taps = m.Taps
 	sizes := map[string]int64{}
-	for _, i := range Plan(cfg, m.Open()) {
+	for _, i := range Plan(cfg, m.Open(), nil) {
 		sizes[i.Process+" "+i.Purpose] = i.Bytes
 	}
 	for what, want := range map[string]float64{
@@ -170,7 +170,7 @@ func TestPlanForSeveralGPUs(t *testing.T) {
 	}
 	landings := func(device string) map[string]int64 {
 		out := map[string]int64{}
-		for _, i := range Plan(config(t, "device="+device), m.Open()) {
+		for _, i := range Plan(config(t, "device="+device), m.Open(), nil) {
 			if i.Purpose == "copy from another GPU" && i.Device {
 				out[i.Process] += i.Bytes
 			}

@@ -43,24 +43,28 @@ func (p *planner) draft() {
 
 // step adds what the largest batch takes, with everything supervised.
 func (p *planner) step(d hf.DrafterConfig) {
-	bytes, slots, trained, err := model.StepNeed(p.half(), d, p.largest())
-	if err != nil {
-		return // what is wrong with the configuration the checks of it say
+	var activations, space int64
+	for _, s := range p.shapes {
+		bytes, slots, trained, err := model.StepNeed(p.half(), d, s)
+		if err != nil {
+			return // what is wrong with the configuration the checks of it say
+		}
+		activations, space = max(activations, bytes), max(space, backend.Workspace(p.half(), slots, d.Heads, trained, d.VocabSize))
 	}
-	p.add("draft", p.cfg.Draft.Ranks, "activations", bytes, p.gpu)
+	p.add("draft", p.cfg.Draft.Ranks, "activations", activations, p.gpu)
 	if p.gpu {
-		p.add("draft", p.cfg.Draft.Ranks, "work space", backend.Workspace(p.half(), slots, d.Heads, trained, d.VocabSize), true)
+		p.add("draft", p.cfg.Draft.Ranks, "work space", space, true)
 	}
 }
 
-// largest is the batch that is planned for: documents of half the longest length, each with anchors in half its tokens at most.
-func (p *planner) largest() model.Shape {
+// typical is the batch that is planned for as long as none is known: documents of half the longest length, each with anchors in
+// half its tokens at most.
+func (p *planner) typical() (s model.Shape) {
 	n := max(1, 2*p.cfg.Batch.Tokens/p.cfg.Data.MaxLength)
-	s := model.Shape{Lengths: make([]int, n)}
-	for i := range s.Lengths {
-		s.Lengths[i] = p.cfg.Batch.Tokens*(i+1)/n - p.cfg.Batch.Tokens*i/n
+	for i := range n {
+		s.Lengths = append(s.Lengths, p.cfg.Batch.Tokens*(i+1)/n-p.cfg.Batch.Tokens*i/n)
+		s.Anchors = append(s.Anchors, min(p.cfg.Train.Anchors, s.Lengths[0]/2))
 	}
-	s.Anchors = min(p.cfg.Train.Anchors, s.Lengths[0]/2)
 	return s
 }
 

@@ -45,14 +45,10 @@ func Machine(cfg schema.Config, root string) Checks {
 func Device(cfg schema.Config) Checks {
 	var c Checks
 	for _, name := range devices(cfg.Device) {
-		dev, err := backend.Open(name)
-		if err != nil {
+		if what, err := backend.Probe(name); err != nil {
 			c.bad("device", "%v", err)
-			continue
-		}
-		c.good("device", "%s", dev.Name())
-		if err := dev.Close(); err != nil {
-			c.bad("device", "%v", err)
+		} else {
+			c.good("device", "%s", what)
 		}
 	}
 	return c

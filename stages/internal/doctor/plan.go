@@ -30,10 +30,14 @@ const (
 )
 
 // Plan states the memory of a run with target t, by purpose and process: what the same code takes on a device without
-// memory, for a full batch of documents of half the longest length. Shorter documents may take more, longer ones take less.
+// memory, for the largest of the batches whose shapes are given. Without shapes, as long as no data is prepared, it is for a
+// full batch of documents of half the longest length: shorter documents may take more, longer ones take less.
 // Memory that several processes map counts once, for the one that made it.
-func Plan(cfg schema.Config, t *hf.Target) []Item {
+func Plan(cfg schema.Config, t *hf.Target, shapes []model.Shape) []Item {
 	p := newPlanner(cfg, t)
+	if p.shapes = shapes; len(shapes) == 0 {
+		p.shapes = []model.Shape{p.typical()}
+	}
 	p.add("broker", 1, "process", brokerBase, false)
 	p.add("batch", 1, "process", goBase, false)
 	p.target()
@@ -58,6 +62,7 @@ type planner struct {
 	element    int64 // bytes of a weight or an activation
 	slot       int64 // bytes of a batch of captures
 	vocabulary int64 // elements of embedding and head
+	shapes     []model.Shape
 	items      []Item
 }
 
@@ -99,10 +104,16 @@ func (p *planner) target() {
 	p.add("target", n, "process", goBase, false)
 	p.context("target", n, products)
 	p.add("target", n, "weights", (layers(p.t, slices.Max(p.cfg.Target.Taps)+1)+p.vocabulary)*p.element, p.gpu)
-	if bytes, err := model.ForwardNeed(p.half(), p.t, p.cfg.Target.Taps, p.largest()); err == nil { // else the checks say what is wrong
-		p.add("target", n, "activations", bytes, p.gpu)
-	}
 	p.add("target", n, fmt.Sprintf("%d capture slots", p.cfg.Target.Slots), int64(p.cfg.Target.Slots)*p.slot, p.gpu)
+	var most int64
+	for _, s := range p.shapes {
+		bytes, err := model.ForwardNeed(p.half(), p.t, p.cfg.Target.Taps, s)
+		if err != nil {
+			return // what is wrong with the configuration the checks of it say
+		}
+		most = max(most, bytes)
+	}
+	p.add("target", n, "activations", most, p.gpu)
 }
 
 // layers counts the parameters of the first n layers.

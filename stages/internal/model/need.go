@@ -1,17 +1,15 @@
 package model
 
 import (
+	"bytes"
 	"fmt"
 
 	"penstock/kernels"
 	"penstock/schema/hf"
 )
 
-// Shape is the size of a packed row: its documents' lengths in tokens, and at most so many anchors of each.
-type Shape struct {
-	Lengths []int
-	Anchors int
-}
+// Shape is the size of a packed row: of each document its length in tokens, and how many anchors it has.
+type Shape struct{ Lengths, Anchors []int }
 
 // offsets of the documents.
 func (s Shape) offsets() []int32 {
@@ -22,6 +20,14 @@ func (s Shape) offsets() []int32 {
 	return offsets
 }
 
+// Tokens is the row's length.
+func (s Shape) Tokens() (n int) {
+	for _, l := range s.Lengths {
+		n += l
+	}
+	return n
+}
+
 // ForwardNeed returns the bytes of scratch memory of a forward to the last tap on devices of a half type, with what the
 // forward itself takes: it runs on a device without memory.
 func ForwardNeed(half kernels.Type, t *hf.Target, taps []int, s Shape) (int64, error) {
@@ -30,12 +36,15 @@ func ForwardNeed(half kernels.Type, t *hf.Target, taps []int, s Shape) (int64, e
 	if err != nil {
 		return 0, fmt.Errorf("memory of a forward: %w", err)
 	}
-	offsets := s.offsets()
-	tokens := int(offsets[len(s.Lengths)])
-	if err := m.Forward(make([]int32, tokens), offsets, taps, dev.AllocHalf(len(taps)*tokens, t.HiddenSize)); err != nil {
+	if err := m.forwardOn(s, taps, dev.AllocHalf(len(taps)*s.Tokens(), t.HiddenSize)); err != nil {
 		return 0, fmt.Errorf("memory of a forward: %w", err)
 	}
 	return m.scratch(), nil
+}
+
+// forwardOn is a forward of a made-up row of that shape into out [K·T, H].
+func (m *Target) forwardOn(s Shape, taps []int, out kernels.Tensor) error {
+	return m.Forward(make([]int32, s.Tokens()), s.offsets(), taps, out)
 }
 
 // StepNeed is ForwardNeed for a training step in which every token is supervised. It also returns how many slots of how many
@@ -47,23 +56,22 @@ func StepNeed(half kernels.Type, cfg hf.DrafterConfig, s Shape) (bytes int64, ro
 	if err != nil {
 		return 0, 0, 0, fmt.Errorf("memory of a step: %w", err)
 	}
-	b := Batch{Offsets: s.offsets()}
-	tokens := int(b.Offsets[len(s.Lengths)])
-	b.IDs, b.Mask = make([]int32, tokens), make([]uint8, tokens)
-	for i := range b.Mask {
-		b.Mask[i] = 1
-	}
-	for i, n := range s.Lengths {
-		for a := range min(s.Anchors, n-1) {
-			b.Anchors = append(b.Anchors, b.Offsets[i]+int32(a))
-		}
-	}
-	b.Hidden = dev.AllocHalf(tokens, len(cfg.Taps)*cfg.TargetHiddenSize)
-	r, err := d.Step(&b, Loss{Kind: DFlash}, d.Weights.Like())
+	r, err := d.stepOn(s, dev.AllocHalf(s.Tokens(), len(cfg.Taps)*cfg.TargetHiddenSize), d.Weights.Like())
 	if err != nil {
 		return 0, 0, 0, fmt.Errorf("memory of a step: %w", err)
 	}
 	return d.scratch(), len(r.Weight), r.Slots, nil
+}
+
+// stepOn is a step on features [T, K·H] of a made-up row of that shape.
+func (d *Drafter) stepOn(s Shape, features kernels.Tensor, grads *Params) (Result, error) {
+	b := Batch{Offsets: s.offsets(), IDs: make([]int32, s.Tokens()), Mask: bytes.Repeat([]byte{1}, s.Tokens()), Hidden: features}
+	for i, n := range s.Lengths {
+		for a := range min(s.Anchors[i], n-1) {
+			b.Anchors = append(b.Anchors, b.Offsets[i]+int32(a))
+		}
+	}
+	return d.Step(&b, Loss{Kind: DFlash}, grads)
 }
 
 // leave fills nothing: there is no memory.

@@ -12,7 +12,7 @@ import (
 // TestNeedIsWhatIsTaken holds the memory that a dry run states against the same work on a device that computes.
 func TestNeedIsWhatIsTaken(t *testing.T) {
 	const documents, length, anchors, tokens = 60, 200, 50, 60 * 200
-	s := Shape{Lengths: slices.Repeat([]int{length}, documents), Anchors: anchors}
+	s := Shape{Lengths: slices.Repeat([]int{length}, documents), Anchors: slices.Repeat([]int{anchors}, documents)}
 	target := shape(true)
 	taps := []int{0, 2}
 	want, err := ForwardNeed(kernels.Float32, target, taps, s)

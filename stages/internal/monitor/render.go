@@ -23,6 +23,9 @@ func (v View) Line() string {
 	if v.AcceptLength > 0 {
 		fmt.Fprintf(&b, "  acceptance %.3f", v.AcceptLength)
 	}
+	if v.ending() {
+		return b.String() + "  saving and evaluating the drafter"
+	}
 	if v.TokensPerS > 0 {
 		fmt.Fprintf(&b, "  %s tokens/s  %s slots/s", thousands(v.TokensPerS), thousands(v.SlotsPerS))
 	}
@@ -39,6 +42,9 @@ func (v View) Line() string {
 	}
 	return b.String()
 }
+
+// ending says that every window has committed, and the drafter is not written yet.
+func (v View) ending() bool { return v.Total > 0 && v.Windows == v.Total && !v.Done }
 
 // entropy is the cross-entropy, led by a gap, where it is not the loss itself.
 func (v View) entropy(gap string) string {
@@ -77,6 +83,8 @@ func (v View) Table() []string {
 	switch {
 	case v.Done:
 		left = "done"
+	case v.ending():
+		left = "saving and evaluating"
 	case v.SecondsLeft >= 0:
 		left = duration(v.SecondsLeft) + " left"
 	}

@@ -12,6 +12,16 @@ func Valid(mask []uint8) (positions []int32) {
 	return positions
 }
 
+// CountValid is the number of valid positions of one document.
+func CountValid(mask []uint8) (n int) {
+	for t := 0; t+1 < len(mask); t++ {
+		if mask[t] != 0 && mask[t+1] != 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // Anchors draws at most most of a document's valid positions, uniformly and without replacement, in rising order. The same
 // seed, epoch and document key draw the same (selection sampling: Knuth, The Art of Computer Programming, 3.4.2 S).
 func Anchors(seed uint64, epoch int, docKey uint64, valid []int32, most int) []int32 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 
 	"penstock/broker"
@@ -12,6 +13,8 @@ import (
 	"penstock/schema/store"
 	"penstock/stages/internal/counter"
 	"penstock/stages/internal/plan"
+	"penstock/stages/internal/prepare"
+	"penstock/stages/internal/rundir"
 	"penstock/stages/internal/runtime"
 )
 
@@ -41,6 +44,25 @@ func OpenPlan(cfg schema.Config, path string) (*RunPlan, error) {
 		r.max = max(r.max, s.Length(i))
 	}
 	return r, nil
+}
+
+// Prepare tokenises the data of cfg, unless that was done before, and plans the run in dir over it. What fails would fail
+// again.
+func Prepare(ctx context.Context, cfg schema.Config, dir *rundir.Dir) (*RunPlan, prepare.Report, error) {
+	out := cfg.Data.Store
+	if out == "" {
+		out = dir.Stores()
+	}
+	report, err := prepare.Prepare(ctx, prepare.OptionsFor(cfg, out))
+	if err != nil {
+		return nil, report, runtime.Permanent(fmt.Errorf("prepare data: %w", err))
+	}
+	path, err := filepath.Abs(report.Store)
+	if err != nil {
+		return nil, report, fmt.Errorf("store path: %w", err)
+	}
+	r, err := OpenPlan(cfg, path)
+	return r, report, runtime.Permanent(err)
 }
 
 // AwaitPlan waits until the batch stage has announced the run's plan, and derives it.
