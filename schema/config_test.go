@@ -208,7 +208,7 @@ func TestValidate(t *testing.T) {
 		"train.lr=-1": false, "train.lr=.inf": false, "train.loss=dpace": true, "train.gamma=-1": false, "train.alpha=1.5": false, "train.schedule=step": false,
 		"train.beta1=1": false, "train.clip=0": false, "train.clip=.inf": false, "train.max_steps=-1": false, "train.anchors=0": false,
 		"draft.block_size=1": false, "draft.block_size=2": true, "draft.window=-1": false, "draft.window=7": false, "draft.window=8": true, "draft.mask_token_id=-2": false,
-		"draft.init=path:": false, "draft.init=zero": false, "draft.ranks=0": false, "draft.ranks=8": true, "draft.ranks=65": false, "draft.ranks=9": false,
+		"draft.init=path:": false, "draft.init=zero": false, "draft.ranks=0": false, "draft.ranks=8": true, "draft.ranks=65": false, "draft.ranks=9": false, "draft.reduce=host": true, "draft.reduce=nccl": false,
 		"eval.prompts=": false, "eval.limit=0": false, "broker.url=localhost": false, "broker.url=nats://h:4222": true, "broker.port=70000": false,
 		"broker.ack_wait=5ms": false, "broker.sync=never": false, "broker.host=": false, "save.every=-1": false,
 		"metrics.port=65531": true, "metrics.port=65532": false, "metrics.port=-1": false, "page.host=": false,

@@ -141,7 +141,7 @@ func (t *trainer) openGroup() error {
 		if t.shared, err = reduce.Share(t.dev, t.me, t.w.Run.Sockets(), n, weights.Flat.Len(), t.find); err != nil {
 			return err
 		}
-		t.group = t.shared
+		t.group = t.collected(n)
 		if err := t.w.KeepJournal(3*cfg.Window.Batches, t.me.Incarnation); err != nil { // roots of the sum, and of those just committed
 			return err
 		}
@@ -153,6 +153,20 @@ func (t *trainer) openGroup() error {
 		t.total = weights.Like()
 	}
 	return nil
+}
+
+// collected is the group of ranks whose devices add up themselves, or the shared one where they cannot or must not.
+func (t *trainer) collected(parts int) reduce.Group {
+	lib, ok := t.dev.(kernels.Collective)
+	if !ok || parts > 1 || t.w.Config.Draft.Reduce != "auto" { // several parts are added in their order
+		return t.shared
+	}
+	peer, err := lib.Peer()
+	if err != nil {
+		t.w.Log.Info("ranks add up through host memory", "because", err)
+		return t.shared
+	}
+	return reduce.Collect(t.shared, lib, peer, t.w.Log)
 }
 
 // find looks up how to open another rank's slab.

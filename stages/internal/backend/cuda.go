@@ -17,5 +17,8 @@ func openGPU(ordinal int, half kernels.Type) (kernels.Device, error) {
 
 func probeGPU(ordinal int) (string, error) { return cuda.Probe(ordinal) }
 
+// NCCL returns the version of the library by which GPUs add up, or says why it is not there.
+func NCCL() (string, error) { return cuda.NCCL() }
+
 // Reaches reports whether a GPU can read another one's memory where it lies.
 func Reaches(reader, owner int) (bool, error) { return cuda.Reaches(reader, owner) }

@@ -14,5 +14,8 @@ func openGPU(int, kernels.Type) (kernels.Device, error) { return nil, errNoCUDA 
 
 func probeGPU(int) (string, error) { return "", errNoCUDA }
 
+// NCCL returns the version of the library by which GPUs add up, or says why it is not there.
+func NCCL() (string, error) { return "", errNoCUDA }
+
 // Reaches reports whether a GPU can read another one's memory where it lies.
 func Reaches(_, _ int) (bool, error) { return false, errNoCUDA }

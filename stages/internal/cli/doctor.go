@@ -73,7 +73,7 @@ func runDoctor(f runtime.Flags, model, gpus string, out io.Writer, asJSON bool) 
 	}
 	d.Checks = doctor.Machine(cfg, root)
 	if gpus == "" {
-		d.Checks = append(append(d.Checks, doctor.Device(cfg)...), doctor.Links(cfg)...)
+		d.Checks = append(append(d.Checks, doctor.Device(cfg)...), append(doctor.Links(cfg), doctor.Ranks(cfg)...)...)
 	}
 	if model != "" {
 		m, err := geometry.Lookup(model)

@@ -78,7 +78,8 @@ func (p *planner) half() kernels.Type {
 
 // gradients counts a rank's sets of gradients: on its device, and in the memory that it shares with the others, with what is
 // handed over there. The window's sum has one part, or in deterministic order one for each batch; several parts are added up
-// into a set of their own.
+// into a set of their own. A GPU of several ranks has its parts in its own memory too, and room for one that comes through the
+// host's.
 func (p *planner) gradients() (own, exchanged int) {
 	parts := 1
 	if p.cfg.Deterministic {
@@ -92,6 +93,9 @@ func (p *planner) gradients() (own, exchanged int) {
 	}
 	if alone {
 		return own + parts, 0
+	}
+	if p.gpu {
+		own += parts + 1
 	}
 	return own, parts + handedOver
 }

@@ -1,5 +1,5 @@
 // Package reduce adds up, over the members of a rank group, what each of them has summed of a window. Every member gets
-// the same bits, because every member adds the same parts in the same order.
+// the same bits, because every member adds the same parts in the same order, or takes what a collective gives to all.
 package reduce
 
 import (
@@ -13,9 +13,20 @@ import (
 // Round names one reduction: a rank epoch that begins while the window is open makes it another one.
 type Round struct{ Gen, Window, Epoch uint32 }
 
-// word is what stands beside a part that is complete for the round; it is not 0.
-func (r Round) word() uint64 {
+// stage is how far a member is with a part of a round.
+type stage byte
+
+const (
+	laid    stage = iota // out: the elements and the note are in the slab
+	brought              // in the device's memory; the note in the slab is an offer
+	invited              // brought, and the offer has the id of a new communicator
+	summed               // the communicator's sum is complete at this member
+)
+
+// word is what stands beside a part at a stage of the round; it is not 0.
+func (r Round) word(s stage) uint64 {
 	h := fnv.New64a()
+	_, _ = h.Write([]byte{byte(s)})
 	for _, v := range []uint32{r.Gen, r.Window, r.Epoch} {
 		_, _ = h.Write([]byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)})
 	}
@@ -28,8 +39,8 @@ type Part struct {
 	Index  int
 }
 
-// Group is one member's end of the reductions. Between processes of one machine it is memory that all of them map; a
-// collective library fits behind it too. One goroutine uses it.
+// Group is one member's end of the reductions. Between processes of one machine it is memory that all of them map, and
+// beside it a library by which their devices add up themselves. One goroutine uses it.
 type Group interface {
 	// Part is the memory of an own part on the device, all zero at first. The member writes it until it brings it.
 	Part(i int) kernels.Tensor

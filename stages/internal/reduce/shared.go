@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"penstock/broker/policy"
@@ -77,7 +78,7 @@ func (s *Shared) Bring(r Round, i int, note []byte) error {
 			return err
 		}
 	}
-	return s.publish(uint32(i), r, note)
+	return s.publish(uint32(i), r, laid, note)
 }
 
 // layOut copies a tensor of the device into a slot.
@@ -90,13 +91,15 @@ func (s *Shared) layOut(slot uint32, from kernels.Tensor) error {
 	return s.dev.Sync()
 }
 
-func (s *Shared) publish(slot uint32, r Round, note []byte) error {
+// publish writes a slot's note and then the word of a stage.
+func (s *Shared) publish(slot uint32, r Round, at stage, note []byte) error {
+	s.slab.SetGeneration(slot, 0)
 	t, err := s.slab.Tensor(slot, 1, s.elements+noteFloats)
 	if err == nil {
 		err = writeNote(t.F32[s.elements:], note)
 	}
 	if err == nil {
-		s.slab.SetGeneration(slot, r.word())
+		s.slab.SetGeneration(slot, r.word(at))
 	}
 	return err
 }
@@ -117,9 +120,9 @@ func (s *Shared) Sum(ctx context.Context, r Round, parts []Part, total kernels.T
 			notes[i] = s.add(total, p.Index)
 			continue
 		}
-		v, err := s.await(ctx, r, p)
+		v, _, err := s.await(ctx, r, p, laid)
 		if err == nil {
-			notes[i], err = s.read(v, r, p.Member, uint32(p.Index), func(t kernels.Tensor) error {
+			notes[i], err = s.read(v, r, laid, p.Member, uint32(p.Index), func(t kernels.Tensor) error {
 				if !s.inbox.IsNil() {
 					s.dev.Upload(s.inbox, t.F32)
 					t = s.inbox
@@ -139,31 +142,31 @@ func (s *Shared) Sum(ctx context.Context, r Round, parts []Part, total kernels.T
 	return notes, s.dev.Sync()
 }
 
-// await waits until a part of another member is brought for the round.
-func (s *Shared) await(ctx context.Context, r Round, p Part) (*mem.View, error) {
+// await waits until a part of another member is at one of some stages of the round, and returns which.
+func (s *Shared) await(ctx context.Context, r Round, p Part, stages ...stage) (v *mem.View, at stage, err error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
-		v, err := s.view(ctx, p.Member)
 		var have uint64
-		if err == nil {
+		if v, err = s.view(ctx, p.Member); err == nil {
 			have, err = v.Generation(uint32(p.Index))
 		}
+		i := slices.IndexFunc(stages, func(at stage) bool { return have == r.word(at) })
 		switch {
 		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
+			return nil, 0, context.Cause(ctx)
 		case over(err):
 			poll = lostPoll
 		case err != nil:
-			return nil, err
-		case have == r.word():
-			return v, nil
+			return nil, 0, err
+		case i >= 0:
+			return v, stages[i], nil
 		}
 		timer.Reset(poll)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, 0, context.Cause(ctx)
 		}
 	}
 }
@@ -183,9 +186,9 @@ func (s *Shared) view(ctx context.Context, m policy.Member) (*mem.View, error) {
 	return s.views.Open(ctx, info)
 }
 
-// read calls f with a slot's elements and returns its note. Both count only if the error is nil.
-func (s *Shared) read(v *mem.View, r Round, m policy.Member, slot uint32, f func(kernels.Tensor) error) (note []byte, err error) {
-	ref := schema.SlotRef{Pool: m.Rank, Incarnation: m.Incarnation, Slot: slot, Generation: r.word()}
+// read calls f with the elements of a slot at a stage and returns its note. Both count only if the error is nil.
+func (s *Shared) read(v *mem.View, r Round, at stage, m policy.Member, slot uint32, f func(kernels.Tensor) error) (note []byte, err error) {
+	ref := schema.SlotRef{Pool: m.Rank, Incarnation: m.Incarnation, Slot: slot, Generation: r.word(at)}
 	err = v.Read(ref, 1, s.elements+noteFloats, func(t kernels.Tensor) error {
 		var nerr error
 		note, nerr = readNote(t.F32[s.elements:])
@@ -202,7 +205,7 @@ func (s *Shared) Offer(r Round, state [stateSlots]kernels.Tensor, note []byte) e
 		if err := s.layOut(slot, from); err != nil {
 			return err
 		}
-		if err := s.publish(slot, r, note); err != nil {
+		if err := s.publish(slot, r, laid, note); err != nil {
 			return err
 		}
 	}
@@ -216,7 +219,7 @@ func (s *Shared) Fetch(ctx context.Context, from policy.Member, r Round, state [
 		return nil, err
 	}
 	for i, into := range state {
-		note, err = s.read(v, r, from, uint32(len(s.parts)+i), func(t kernels.Tensor) error {
+		note, err = s.read(v, r, laid, from, uint32(len(s.parts)+i), func(t kernels.Tensor) error {
 			s.dev.Upload(into, t.F32)
 			return s.dev.Sync()
 		})

@@ -1,0 +1,116 @@
+package stages_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"penstock/kernels"
+	"penstock/kernels/kernelstest"
+	"penstock/schema"
+	"penstock/stages/internal/backend"
+	"penstock/stages/stagestest"
+)
+
+// exchanging has the drafters of a pipeline use devices that add up through an exchange.
+func exchanging(p *stagestest.Pipeline) *kernelstest.Exchange {
+	ex := kernelstest.NewExchange()
+	p.Open = func(instance, device string) (kernels.Device, error) {
+		dev, err := backend.Open(device)
+		if err != nil || !strings.HasPrefix(instance, "draft-") {
+			return dev, err
+		}
+		return ex.Device(dev, kernels.Peer{Library: "exchange 1", Processor: instance}), nil
+	}
+	return ex
+}
+
+// left holds that nobody is in a communicator any more, or has done what nobody may, and that there were some.
+func left(t *testing.T, ex *kernelstest.Exchange) {
+	t.Helper()
+	s := ex.State()
+	t.Logf("%+v", s)
+	if s.Joined == 0 || s.Open != 0 || len(s.Wrong) > 0 {
+		t.Errorf("communicators: %+v", s)
+	}
+}
+
+func TestRanksWhoseDevicesAddUp(t *testing.T) {
+	config := stagestest.Config(t, 120, func(c *schema.Config) { small(c); c.Train.Epochs = 20; c.Train.MaxSteps = 30 })
+	p := stagestest.New(t, config)
+	var alone group
+	if err := p.Run(t.Context(), alone.watch(p)); err != nil {
+		t.Fatal(err)
+	}
+	want := losses(t, p)
+	for _, c := range []struct {
+		name   string
+		ranks  int
+		reduce string
+		broken bool
+	}{{"two", 2, "auto", false}, {"three", 3, "auto", false}, {"two, whose library fails now and then", 2, "auto", true}, {"two, through the host", 2, "host", false}} {
+		t.Run(c.name, func(t *testing.T) {
+			config.Draft.Ranks, config.Draft.Reduce = c.ranks, c.reduce
+			p := stagestest.New(t, config)
+			ex := exchanging(p)
+			var sums atomic.Int64
+			ex.Fail(func(_ kernels.Peer, step string) error {
+				if c.broken && step == "sum" && sums.Add(1)%9 == 0 {
+					return errors.New("a fault")
+				}
+				return nil
+			})
+			var g group
+			if err := p.Run(t.Context(), g.watch(p)); err != nil {
+				t.Fatal(err)
+			}
+			got := losses(t, p)
+			for i := range want {
+				if d := math.Abs(got[i]-want[i]) / want[i]; d > 1e-4 {
+					t.Fatalf("window %d: loss %v, of one rank %v", i, got[i], want[i])
+				}
+			}
+			whole(t, p)
+			if c.reduce == "auto" {
+				left(t, ex)
+			} else if s := ex.State(); s.Invited != 0 {
+				t.Errorf("communicators: %+v", s)
+			}
+			if c.broken && sums.Load() < 9 {
+				t.Error("nothing has failed")
+			}
+		})
+	}
+}
+
+// Whenever a rank dies, the communicator dies with it, and those that are left form another.
+func TestADeadRankEndsTheCommunicator(t *testing.T) {
+	for _, d := range []struct {
+		name, rank, part string
+		nth              int
+	}{
+		{"first among its batches", "1", "ps.ledger.1.", 25},
+		{"second among its batches", "2", "ps.ledger.1.", 25},
+		{"first prepared", "1", ".prep.", 3},
+		{"second prepared", "2", ".prep.", 3},
+		{"committing", "", ".ctl", 5},
+	} {
+		t.Run(d.name, func(t *testing.T) {
+			config := stagestest.Config(t, 120, func(c *schema.Config) { small(c); c.Train.Epochs, c.Draft.Ranks = 2, 3; c.Broker.AckWait = "60s" })
+			p := slain(t, config, d.rank, d.part, d.nth)
+			ex := exchanging(p)
+			var g group
+			if err := p.Run(t.Context(), g.watch(p)); err != nil {
+				t.Fatal(err)
+			}
+			whole(t, p)
+			left(t, ex)
+			if s := ex.State(); s.Invited < 2 {
+				t.Errorf("after a death: %+v", s)
+			}
+			t.Logf("batches by rank %v, %d rank epochs", g.added, len(g.epochs))
+		})
+	}
+}

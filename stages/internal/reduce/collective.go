@@ -1,0 +1,279 @@
+package reduce
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"penstock/kernels"
+	"penstock/kernels/mem"
+)
+
+// Collective is a group whose members' devices add up their parts themselves, through a library. What the members tell each
+// other lies in their slabs, as that of [Shared] does. Its members may be in one group with those of [Shared]: a round in
+// which somebody has laid its part out, because its device cannot take part or the library has failed it, is summed as
+// [Shared] does, by all, and so are the rounds after it until the rank epoch is over.
+//
+// A member is at one stage after the other in a round: brought, perhaps invited, summed; or at any of them laid, from where
+// nothing goes back. It has the communicator's sum only once all are summed, so all have it or none.
+type Collective struct {
+	*Shared
+	lib  kernels.Collective
+	peer kernels.Peer
+	log  *slog.Logger
+
+	epoch  [2]uint32    // generation and rank epoch that what follows is of
+	barred bool         // from communicators
+	id     []byte       // of the communicator
+	comm   kernels.Comm // nil before it is joined, and after
+}
+
+// offer is what a member that has brought its part tells the others.
+type offer struct {
+	Peer kernels.Peer
+	ID   []byte // of the communicator it is in, or invites to
+	Note []byte
+}
+
+var (
+	errLaid  = errors.New("another rank cannot take part")
+	errGone  = errors.New("another rank has ended")
+	errUnfit = errors.New("the ranks' devices do not fit together")
+)
+
+// Collect makes a group of one that other devices can read the parts of. It has one part, on a device that can join others
+// as peer says.
+func Collect(s *Shared, lib kernels.Collective, peer kernels.Peer, log *slog.Logger) *Collective {
+	return &Collective{Shared: s, lib: lib, peer: peer, log: log}
+}
+
+// Bring implements [Group].
+func (c *Collective) Bring(r Round, i int, note []byte) error {
+	if epoch := [2]uint32{r.Gen, r.Epoch}; epoch != c.epoch {
+		if err := c.leave(); err != nil {
+			return err
+		}
+		c.epoch, c.barred = epoch, false
+	}
+	if c.barred {
+		return c.Shared.Bring(r, i, note)
+	}
+	if err := c.alone.Bring(r, i, note); err != nil {
+		return err
+	}
+	return c.tell(r, brought)
+}
+
+// tell publishes this member's offer at a stage.
+func (c *Collective) tell(r Round, at stage) error {
+	b, err := msgpack.Marshal(c.offer())
+	if err != nil {
+		return err
+	}
+	return c.publish(0, r, at, b)
+}
+
+func (c *Collective) offer() offer { return offer{c.peer, c.id, c.notes[0]} }
+
+// leave gives the communicator up.
+func (c *Collective) leave() error {
+	comm := c.comm
+	c.comm, c.id, c.barred = nil, nil, true
+	if comm == nil {
+		return nil
+	}
+	return comm.Close()
+}
+
+// Sum implements [Group].
+func (c *Collective) Sum(ctx context.Context, r Round, parts []Part, total kernels.Tensor) ([][]byte, error) {
+	if c.barred {
+		return c.Shared.Sum(ctx, r, parts, total)
+	}
+	notes, why := c.together(ctx, r, parts, total)
+	if why == nil {
+		c.slab.SetGeneration(0, r.word(summed)) // the others have read the note, or they would not have taken part
+		all, err := c.all(ctx, r, parts)
+		if all || err != nil {
+			return notes, err
+		}
+		why = errLaid
+	}
+	if err := c.leave(); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	err := c.Shared.Bring(r, 0, c.notes[0])
+	if err == nil {
+		notes, err = c.Shared.Sum(ctx, r, parts, total)
+	}
+	if err == nil {
+		c.log.Warn("ranks add up through host memory", "ranks", len(parts), "epoch", r.Epoch, "because", why)
+	}
+	return notes, err
+}
+
+// together sums by a communicator of the parts' members.
+func (c *Collective) together(ctx context.Context, r Round, parts []Part, total kernels.Tensor) ([][]byte, error) {
+	offers, views, err := c.offers(ctx, r, parts)
+	if err != nil {
+		return nil, err
+	}
+	if err := fit(offers); err != nil {
+		return nil, err
+	}
+	round, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		cancel(dissent(round, r, views))
+	}()
+	defer func() { cancel(nil); <-watched }()
+	if c.comm == nil {
+		if err := c.join(round, r, parts); err != nil {
+			return nil, err
+		}
+	}
+	c.comm.AllReduce(total, c.parts[0])
+	if err := c.comm.Wait(round); err != nil {
+		return nil, err
+	}
+	notes := make([][]byte, len(parts))
+	for i, o := range offers {
+		notes[i] = o.Note
+	}
+	return notes, nil
+}
+
+// all waits until every other member has the communicator's sum, or one has laid its part out: then it reports false.
+func (c *Collective) all(ctx context.Context, r Round, parts []Part) (bool, error) {
+	for _, p := range parts {
+		if p.Member == c.self {
+			continue
+		}
+		if _, at, err := c.await(ctx, r, p, summed, laid); at == laid || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// offers waits for what every member offers, and returns the slabs of the others.
+func (c *Collective) offers(ctx context.Context, r Round, parts []Part) (offers []offer, views []*mem.View, err error) {
+	for _, p := range parts {
+		if p.Member == c.self {
+			offers = append(offers, c.offer())
+			continue
+		}
+		o, v, err := c.take(ctx, r, p, laid, brought, invited)
+		if err != nil {
+			return nil, nil, err
+		}
+		if c.comm == nil { // an invitation of this round
+			o.ID = nil
+		}
+		offers, views = append(offers, o), append(views, v)
+	}
+	return offers, views, nil
+}
+
+// take waits until a member's part is at one of some stages, and reads its offer, which it has at any but laid.
+func (c *Collective) take(ctx context.Context, r Round, p Part, stages ...stage) (o offer, v *mem.View, err error) {
+	for {
+		v, at, err := c.await(ctx, r, p, stages...)
+		if err != nil {
+			return o, nil, err
+		}
+		if at == laid {
+			return o, nil, errLaid
+		}
+		b, err := c.read(v, r, at, p.Member, 0, func(kernels.Tensor) error { return nil })
+		if over(err) { // it went on to another stage, or has ended
+			continue
+		}
+		if err == nil {
+			err = msgpack.Unmarshal(b, &o)
+		}
+		if err != nil {
+			return o, nil, fmt.Errorf("offer of %s: %w", p.Member.Rank, err)
+		}
+		return o, v, nil
+	}
+}
+
+// fit says why members that make these offers, the same to all of them, cannot be in one communicator.
+func fit(offers []offer) error {
+	for i, o := range offers {
+		for _, other := range offers[:i] {
+			switch {
+			case o.Peer.Library != other.Peer.Library:
+				return fmt.Errorf("%w: %s and %s", errUnfit, other.Peer.Library, o.Peer.Library)
+			case o.Peer.Processor == other.Peer.Processor:
+				return fmt.Errorf("%w: two are on one processor", errUnfit)
+			case !bytes.Equal(o.ID, other.ID):
+				return fmt.Errorf("%w: they are in different communicators", errUnfit)
+			}
+		}
+	}
+	return nil
+}
+
+// join makes a communicator of the parts' members, to which the first invites.
+func (c *Collective) join(ctx context.Context, r Round, parts []Part) error {
+	var id []byte
+	var err error
+	if parts[0].Member == c.self {
+		if id, err = c.lib.Invite(); err != nil {
+			return err
+		}
+		c.id = id
+		err = c.tell(r, invited)
+	} else {
+		var o offer
+		o, _, err = c.take(ctx, r, parts[0], laid, invited)
+		id = o.ID
+	}
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	rank := slices.IndexFunc(parts, func(p Part) bool { return p.Member == c.self })
+	if c.comm, err = c.lib.Join(ctx, id, rank, len(parts)); err != nil {
+		return err
+	}
+	c.id = id
+	c.log.Info("ranks add up on their devices", "library", c.peer.Library, "ranks", len(parts), "epoch", r.Epoch, "joined_in", time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// dissent waits until a member has laid its part out, or has ended, and says so; nil once ctx ends.
+func dissent(ctx context.Context, r Round, views []*mem.View) error {
+	tick := time.NewTicker(maxPoll)
+	defer tick.Stop()
+	for {
+		for _, v := range views {
+			switch word, err := v.Generation(0); {
+			case err != nil:
+				return errGone
+			case word == r.word(laid):
+				return errLaid
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Close implements [Group].
+func (c *Collective) Close() error { return errors.Join(c.leave(), c.Shared.Close()) }
