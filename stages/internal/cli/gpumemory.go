@@ -30,3 +30,15 @@ func (g *gpuMemory) weigh() {
 
 // peak is the most that was seen, in bytes.
 func (g *gpuMemory) peak() int64 { return int64(g.most - g.before) }
+
+// sayPeaks tells what the run took of memory at most, and of the GPUs' beside what was planned.
+func (r *running) sayPeaks() {
+	if r.peak > 0 { // something was left to do
+		r.display.say("at most %s of memory over all processes", doctor.Bytes(r.peak))
+	}
+	for _, g := range r.gpus {
+		if g.peak() > 0 {
+			r.display.say("at most %s of the memory of gpu %d, planned %s", doctor.Bytes(g.peak()), g.GPU, doctor.Bytes(g.Bytes))
+		}
+	}
+}

@@ -51,21 +51,13 @@ func up(ctx context.Context, f runtime.Flags, d *display, out io.Writer, asJSON 
 	if err != nil {
 		return err
 	}
-	o, err := train(ctx, f, dir, d)
+	_, err = train(ctx, f, dir, d)
 	if errors.Is(err, errStopped) {
 		d.say("stopped: go on with `penstock up --run %s`", dir.Path())
 		return nil
 	}
 	if err != nil {
 		return err
-	}
-	if o.peak > 0 { // something was left to do
-		d.say("at most %s of memory over all processes", doctor.Bytes(o.peak))
-	}
-	for _, g := range o.gpus {
-		if g.peak() > 0 {
-			d.say("at most %s of the memory of gpu %d, planned %s", doctor.Bytes(g.peak()), g.GPU, doctor.Bytes(g.Bytes))
-		}
 	}
 	return printSummary(out, dir, asJSON)
 }
@@ -124,6 +116,9 @@ func start(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (o
 	}
 	err = r.run(ctx, ps)
 	err = errors.Join(err, r.close(err))
+	if err == nil {
+		r.sayPeaks()
+	}
 	return outcome{r.view.View(time.Now()), r.peak, r.gpus}, err
 }
 
