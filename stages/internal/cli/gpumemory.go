@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"penstock/stages/internal/backend"
 	"penstock/stages/internal/doctor"
-	"penstock/stages/internal/nvml"
 )
 
 // gpuMemory is how much memory of a GPU a run has taken, over what others had before it.
@@ -15,7 +15,7 @@ type gpuMemory struct {
 func newGPUMemory(needs []doctor.Need) []*gpuMemory {
 	var out []*gpuMemory
 	for _, n := range needs {
-		if s, err := nvml.Read(n.GPU); err == nil {
+		if s, err := backend.State(n.GPU); err == nil {
 			out = append(out, &gpuMemory{n, s.Used, s.Used})
 		}
 	}
@@ -23,7 +23,7 @@ func newGPUMemory(needs []doctor.Need) []*gpuMemory {
 }
 
 func (g *gpuMemory) weigh() {
-	if s, err := nvml.Read(g.GPU); err == nil {
+	if s, err := backend.State(g.GPU); err == nil {
 		g.most = max(g.most, s.Used)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"penstock/schema"
+	"penstock/stages/internal/backend"
 	"penstock/stages/internal/nvml"
 	"penstock/stages/internal/runtime"
 )
@@ -88,7 +89,7 @@ func (g GPUs) Fit(items []Item) Checks {
 
 // Need is what a run is to hold on one of its GPUs.
 type Need struct {
-	GPU   int // as the driver counts them
+	GPU   int // as CUDA counts them
 	Bytes int64
 }
 
@@ -106,7 +107,7 @@ func Needs(cfg schema.Config, items []Item) []Need {
 }
 
 // FitsGPU compares what a run is to hold on each of its GPUs with what that has free. On no GPU there is nothing to compare.
-func FitsGPU(cfg schema.Config, items []Item) Checks { return fitsGPU(cfg, items, nvml.Read) }
+func FitsGPU(cfg schema.Config, items []Item) Checks { return fitsGPU(cfg, items, backend.State) }
 
 func fitsGPU(cfg schema.Config, items []Item, read func(index int) (nvml.State, error)) Checks {
 	var c Checks

@@ -7,11 +7,10 @@ import (
 
 	"penstock/schema"
 	"penstock/stages/internal/backend"
-	"penstock/stages/internal/nvml"
 )
 
 // Links says how the GPUs of a run reach each other's memory. On one or none there is nothing to say.
-func Links(cfg schema.Config) Checks { return links(cfg.Device, backend.Reaches, nvml.Linked) }
+func Links(cfg schema.Config) Checks { return links(cfg.Device, backend.Reaches, backend.Linked) }
 
 // links groups the pairs of GPUs by their link.
 func links(device string, reaches, linked func(a, b int) (bool, error)) Checks {

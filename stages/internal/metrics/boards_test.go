@@ -3,6 +3,7 @@ package metrics
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"penstock/schema"
+	"penstock/stages/internal/nvml"
 )
 
 // known returns the labels of every metric that some process of a run has, by name, those of Go and the system included.
@@ -26,7 +28,7 @@ func known(t *testing.T) map[string]map[string]bool {
 			s.Watch("r", stage, stage, func() schema.StageState {
 				return schema.StageState{Slots: 1, Seconds: map[string]float64{"compute": 1, "no input": 1}}
 			})
-			s.WatchGPU("r", stage, stage, "cuda:0", func(int) (GPU, error) { return GPU{}, nil })
+			s.WatchGPU("r", stage, stage, "cuda:0", func(int) (nvml.State, error) { return nvml.State{}, nil })
 			s.Work("x", 1)
 			s.Redelivered("ps.fwd")
 		}
@@ -251,19 +253,27 @@ func TestGuidesNameMetricsThatExist(t *testing.T) {
 }
 
 func TestGPUMetrics(t *testing.T) {
-	for device, want := range map[string]int{"cuda": 0, "cuda:3": 3, "cpu": -1, "cuda:x": -1, "cudax": -1, "null": -1} {
-		if got, ok := gpuIndex(device); ok != (want >= 0) || ok && got != want {
-			t.Errorf("%s: %d, %v", device, got, ok)
+	for device, want := range map[string]string{"cuda": "0", "cuda:3": "3", "cuda:2/float32": "2", "cpu": "", "cuda:0-7": "", "null": ""} {
+		s := New("r", "target", "target-1")
+		s.WatchGPU("r", "target", "target-1", device, func(i int) (nvml.State, error) { return nvml.State{Busy: 0.5, Used: uint64(i) + 1, Total: 10}, nil })
+		text := scrape(t, s)
+		for name, value := range map[string]string{"utilization_ratio": "0.5", "memory_used_bytes": want, "memory_total_bytes": "10"} {
+			if name == "memory_used_bytes" && want != "" {
+				value = fmt.Sprint(int(want[0]-'0') + 1)
+			}
+			line := "penstock_gpu_" + name + `{gpu="` + want + `",process="target-1",run="r",stage="target"} ` + value + "\n"
+			if strings.Contains(text, line) != (want != "") || want == "" && strings.Contains(text, "penstock_gpu_") {
+				t.Errorf("%s: %s", device, text)
+			}
 		}
 	}
-	s := New("r", "target", "target-1")
-	s.WatchGPU("r", "target", "target-1", "cuda:2", func(i int) (GPU, error) { return GPU{Busy: 0.5, Used: uint64(i), Total: 10}, nil })
-	s.WatchGPU("r", "target", "other", "cpu", nil)
-	if text := scrape(t, s); !strings.Contains(text, `penstock_gpu_memory_used_bytes{gpu="2",process="target-1",run="r",stage="target"} 2`) {
-		t.Error(text)
+	divided := New("r", "target", "target-1")
+	divided.WatchGPU("r", "target", "target-1", "cuda", func(int) (nvml.State, error) { return nvml.State{Busy: math.NaN(), Total: 10}, nil })
+	if text := scrape(t, divided); strings.Contains(text, "penstock_gpu_utilization_ratio{") || !strings.Contains(text, "penstock_gpu_memory_total_bytes{") {
+		t.Errorf("a GPU that does not tell how busy it is: %s", text)
 	}
 	absent := New("r", "target", "target-1")
-	absent.WatchGPU("r", "target", "target-1", "cuda", func(int) (GPU, error) { return GPU{}, os.ErrNotExist })
+	absent.WatchGPU("r", "target", "target-1", "cuda", func(int) (nvml.State, error) { return nvml.State{}, os.ErrNotExist })
 	if _, err := absent.registry.Gather(); err != nil {
 		t.Errorf("a GPU that does not answer spoils the scrape: %v", err)
 	}

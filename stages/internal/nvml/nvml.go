@@ -3,17 +3,18 @@ package nvml
 
 import (
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/ebitengine/purego"
 )
 
-// The six functions of NVIDIA's management library that a reading needs, loaded at run time: a machine without the
-// driver has none of them.
+// The functions of NVIDIA's management library that a reading needs, loaded at run time: a machine without the driver has
+// none of them.
 var lib struct {
 	once        sync.Once
 	err         error
-	handle      func(index uint32, device *uintptr) int32
+	handle      func(busID string, device *uintptr) int32
 	utilization func(device uintptr, rates *[2]uint32) int32  // percent: kernels, memory
 	memory      func(device uintptr, memory *[3]uint64) int32 // bytes: total, free, used
 	peers       func(a, b uintptr, by int32, status *int32) int32
@@ -21,7 +22,7 @@ var lib struct {
 
 // State is a GPU at one moment.
 type State struct {
-	Busy        float64 // share of the last moments in which a kernel ran, of any process
+	Busy        float64 // share of the last moments in which a kernel ran, of any process; not a number where the driver does not tell
 	Used, Total uint64  // bytes of memory
 }
 
@@ -36,7 +37,7 @@ func load() {
 		to   any
 		name string
 	}{
-		{&start, "nvmlInit_v2"}, {&lib.handle, "nvmlDeviceGetHandleByIndex_v2"},
+		{&start, "nvmlInit_v2"}, {&lib.handle, "nvmlDeviceGetHandleByPciBusId_v2"},
 		{&lib.utilization, "nvmlDeviceGetUtilizationRates"}, {&lib.memory, "nvmlDeviceGetMemoryInfo"},
 		{&lib.peers, "nvmlDeviceGetP2PStatus"},
 	} {
@@ -51,43 +52,49 @@ func load() {
 	}
 }
 
-// Read reads the GPU with an index, as the driver counts them.
-func Read(index int) (State, error) {
+// open returns the GPU at a place on the PCI bus.
+func open(busID string) (device uintptr, err error) {
 	lib.once.Do(load)
 	if lib.err != nil {
-		return State{}, lib.err
+		return 0, lib.err
 	}
-	var device uintptr
-	var rates [2]uint32
-	var memory [3]uint64
-	if code := lib.handle(uint32(index), &device); code != 0 {
-		return State{}, fmt.Errorf("GPU %d: code %d", index, code)
+	if code := lib.handle(busID, &device); code != 0 {
+		return 0, fmt.Errorf("GPU at %s: code %d", busID, code)
 	}
-	if code := lib.memory(device, &memory); code != 0 {
-		return State{}, fmt.Errorf("memory of GPU %d: code %d", index, code)
-	}
-	if code := lib.utilization(device, &rates); code != 0 {
-		rates = [2]uint32{} // a part of a divided GPU does not tell
-	}
-	return State{Busy: float64(rates[0]) / 100, Used: memory[2], Total: memory[0]}, nil
+	return device, nil
 }
 
-// Linked reports whether two GPUs reach each other over NVLink.
-func Linked(a, b int) (bool, error) {
-	const byNVLink, works = 2, 0 // NVML_P2P_CAPS_INDEX_NVLINK, NVML_P2P_STATUS_OK
-	lib.once.Do(load)
-	if lib.err != nil {
-		return false, lib.err
+// Read reads the GPU at a place on the PCI bus, such as 0000:1b:00.0.
+func Read(busID string) (State, error) {
+	device, err := open(busID)
+	if err != nil {
+		return State{}, err
 	}
+	var memory [3]uint64
+	if code := lib.memory(device, &memory); code != 0 {
+		return State{}, fmt.Errorf("memory of the GPU at %s: code %d", busID, code)
+	}
+	s := State{Busy: math.NaN(), Used: memory[2], Total: memory[0]}
+	var rates [2]uint32
+	if code := lib.utilization(device, &rates); code == 0 { // a GPU that is divided does not tell
+		s.Busy = float64(rates[0]) / 100
+	}
+	return s, nil
+}
+
+// Linked reports whether two GPUs, by their places on the PCI bus, reach each other over NVLink.
+func Linked(a, b string) (bool, error) {
+	const byNVLink, works = 2, 0 // NVML_P2P_CAPS_INDEX_NVLINK, NVML_P2P_STATUS_OK
 	var devices [2]uintptr
-	for i, index := range []int{a, b} {
-		if code := lib.handle(uint32(index), &devices[i]); code != 0 {
-			return false, fmt.Errorf("GPU %d: code %d", index, code)
+	for i, busID := range []string{a, b} {
+		var err error
+		if devices[i], err = open(busID); err != nil {
+			return false, err
 		}
 	}
 	var status int32
 	if code := lib.peers(devices[0], devices[1], byNVLink, &status); code != 0 {
-		return false, fmt.Errorf("link of GPUs %d and %d: code %d", a, b, code)
+		return false, fmt.Errorf("link of the GPUs at %s and %s: code %d", a, b, code)
 	}
 	return status == works, nil
 }

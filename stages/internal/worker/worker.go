@@ -14,8 +14,7 @@ import (
 
 	"penstock/broker"
 	"penstock/stages/internal/account"
-	"penstock/stages/internal/metrics"
-	"penstock/stages/internal/nvml"
+	"penstock/stages/internal/backend"
 	"penstock/stages/internal/observe"
 	"penstock/stages/internal/runtime"
 )
@@ -80,10 +79,9 @@ func Run(ctx context.Context, env *runtime.Env, body func(context.Context, *Work
 	defer w.Keeper.close()
 	w.Status = newStatus(w)
 	obs.Metrics.Watch(env.Run.Name(), env.Stage, env.Instance, w.Status.Record)
-	obs.Metrics.WatchGPU(env.Run.Name(), env.Stage, env.Instance, env.Device, func(index int) (metrics.GPU, error) {
-		s, err := nvml.Read(index)
-		return metrics.GPU(s), err
-	})
+	if env.Stage != "batch" { // which uses none
+		obs.Metrics.WatchGPU(env.Run.Name(), env.Stage, env.Instance, env.Device, backend.State)
+	}
 
 	g, ctx := errgroup.WithContext(ctx)
 	ctx, w.fail = context.WithCancelCause(ctx)
