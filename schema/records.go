@@ -191,7 +191,7 @@ type Progress struct {
 	Gen          uint32    `msgpack:"gen"`
 	Windows      uint32    `msgpack:"windows"` // committed so far: the next window's number
 	Total        uint32    `msgpack:"total"`
-	Loss         float64   `msgpack:"loss"`
+	Loss         float64   `msgpack:"loss"`          // of the last window that has one: not where it is not finite
 	CrossEntropy float64   `msgpack:"cross_entropy"` // decay-weighted, whatever the loss
 	LR           float64   `msgpack:"lr"`
 	GradNorm     float64   `msgpack:"grad_norm"`

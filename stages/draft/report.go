@@ -19,10 +19,10 @@ import (
 type metric struct {
 	Window       uint32    `json:"window"`
 	Epoch        uint32    `json:"epoch"`
-	Loss         float64   `json:"loss,omitempty"`
-	CrossEntropy float64   `json:"cross_entropy,omitempty"` // decay-weighted; the loss itself with train.loss dflash
+	Loss         float64   `json:"loss,omitempty"`          // 0: none, as where it is not finite or every batch is dead
+	CrossEntropy float64   `json:"cross_entropy,omitempty"` // decay-weighted; the loss itself with train.loss dflash; 0: none
 	LR           float64   `json:"lr,omitempty"`
-	GradNorm     float64   `json:"grad_norm,omitempty"`
+	GradNorm     float64   `json:"grad_norm,omitempty"` // 0: none, as where the step is skipped
 	Tokens       uint64    `json:"tokens,omitempty"`
 	Slots        uint64    `json:"slots,omitempty"`
 	Hits         []float32 `json:"hits,omitempty"`     // at positions 1..B-1, the share of right predictions
@@ -66,8 +66,12 @@ func (r *reporter) close() {
 	r.board.Close()
 }
 
-// remember takes a committed window into the means.
-func (r *reporter) remember(m metric) { r.recall(recent{[]float64{m.Loss}, []float64{m.CrossEntropy}}) }
+// remember takes a committed window into the means, if it has a loss.
+func (r *reporter) remember(m metric) {
+	if m.Loss != 0 {
+		r.recall(recent{[]float64{m.Loss}, []float64{m.CrossEntropy}})
+	}
+}
 
 // recall takes the last windows over from another rank.
 func (r *reporter) recall(o recent) {
@@ -90,7 +94,13 @@ func (r *reporter) window(m metric, s checkpoint.State) error {
 	}
 	r.w.Metrics.Accepted(m.Accepted)
 	r.progress(s, func(p *schema.Progress) {
-		p.Loss, p.CrossEntropy, p.LR, p.GradNorm, p.Hits = m.Loss, m.CrossEntropy, m.LR, m.GradNorm, m.Hits
+		p.LR, p.Hits = m.LR, m.Hits
+		if m.Loss != 0 { // else that of the window before stands
+			p.Loss, p.CrossEntropy = m.Loss, m.CrossEntropy
+		}
+		if m.GradNorm != 0 {
+			p.GradNorm = m.GradNorm
+		}
 	})
 	return nil
 }
@@ -162,8 +172,12 @@ func (m metric) scalars() []tensorboard.Scalar {
 		}
 		return out
 	}
-	out := []tensorboard.Scalar{{Tag: "train/loss", Value: m.Loss}, {Tag: "train/cross_entropy", Value: m.CrossEntropy}, {Tag: "train/lr", Value: m.LR}, {Tag: "train/grad_norm", Value: m.GradNorm},
-		{Tag: "train/tokens", Value: float64(m.Tokens)}, {Tag: "train/slots", Value: float64(m.Slots)}}
+	out := []tensorboard.Scalar{{Tag: "train/lr", Value: m.LR}, {Tag: "train/tokens", Value: float64(m.Tokens)}, {Tag: "train/slots", Value: float64(m.Slots)}}
+	for _, s := range []tensorboard.Scalar{{Tag: "train/loss", Value: m.Loss}, {Tag: "train/cross_entropy", Value: m.CrossEntropy}, {Tag: "train/grad_norm", Value: m.GradNorm}} {
+		if s.Value != 0 {
+			out = append(out, s)
+		}
+	}
 	for i, h := range m.Hits {
 		out = append(out, tensorboard.Scalar{Tag: fmt.Sprintf("hits/position_%d", i+1), Value: float64(h)})
 	}

@@ -85,10 +85,10 @@ func newTraining(f factory) *training {
 	return &training{
 		window:       f.gauge("penstock_window", "Optimizer steps committed."),
 		windows:      f.gauge("penstock_windows", "Optimizer steps of the whole run."),
-		loss:         f.gauge("penstock_loss", "Loss of the last window."),
-		entropy:      f.gauge("penstock_cross_entropy", "Decay-weighted cross-entropy of the last window, whatever the loss."),
+		loss:         f.gauge("penstock_loss", "Loss of the last window that has one."),
+		entropy:      f.gauge("penstock_cross_entropy", "Decay-weighted cross-entropy of the last window that has a loss, whatever the loss."),
 		acceptLength: f.gauge("penstock_accept_length", "Tokens per verification at the last evaluation, 0 before it."),
-		gradNorm:     f.gauge("penstock_gradient_norm", "Norm of the last window's gradient before clipping."),
+		gradNorm:     f.gauge("penstock_gradient_norm", "Norm before clipping of the last gradient that was finite."),
 		lr:           f.gauge("penstock_learning_rate", "Learning rate of the last window."),
 		tokens:       f.gauge("penstock_trained_tokens", "Tokens of the committed windows."),
 		slots:        f.gauge("penstock_trained_slots", "Drafted positions of the committed windows."),

@@ -101,7 +101,13 @@ func (c *Collector) End(ctx context.Context, how Health) error { return c.gather
 func (c *Collector) Problem(who, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.problems = append(c.problems, Problem{float64(time.Now().UnixMilli()) / 1000, who, text})
+	c.problems = among(c.problems, Problem{float64(time.Now().UnixMilli()) / 1000, who, text})
+}
+
+// among adds a problem to those that are shown, of which the oldest gives way.
+func among(list []Problem, p Problem) []Problem {
+	list = append(list, p)
+	return list[max(0, len(list)-keepProblems):]
 }
 
 // State returns the latest state.
@@ -154,9 +160,8 @@ func (c *Collector) publish(s State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.Seq, s.Ledger, s.Mix = c.state.Seq+1, c.counts.ledger, []Mix{}
-	trained := c.counts.trained()
 	for _, b := range s.Buckets {
-		t := trained[b.Name]
+		t := c.counts.trained[b.Name]
 		s.Mix = append(s.Mix, Mix{b.Name, t.batches, t.tokens, uint64(b.Published) + uint64(b.Remaining)})
 	}
 	s.Problems = slices.Concat(c.problems, c.counts.problems)
@@ -167,7 +172,7 @@ func (c *Collector) publish(s State) {
 	}
 	b, err := json.Marshal(s)
 	if err != nil { // a loss that is not a number, at worst
-		s.Loss, s.Curves = 0, Curves{}
+		s.Loss, s.CrossEntropy, s.Curves = 0, 0, new(history).curves()
 		s.Health = Health{"bad", "the state cannot be shown: " + err.Error()}
 		b, _ = json.Marshal(s)
 	}

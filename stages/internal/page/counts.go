@@ -14,6 +14,7 @@ type counts struct {
 	start    uint32                      // first window of the generation
 	open     map[uint32]map[string]tally // added, by window and bucket
 	windows  []map[string]tally          // committed, from the first window on
+	trained  map[string]tally            // what they sum up to, by bucket
 	problems []Problem
 }
 
@@ -28,9 +29,12 @@ func (c *counts) apply(e broker.Entry) {
 		for len(c.windows) < int(r.Start) {
 			c.windows = append(c.windows, nil) // committed before this ledger began
 		}
+		for _, w := range c.windows[r.Start:] {
+			c.count(w, true)
+		}
 		c.windows = c.windows[:r.Start]
 		if r.Gen > 1 {
-			c.problems = append(c.problems, Problem{at, r.By, fmt.Sprintf("generation %d opened at window %d", r.Gen, r.Start)})
+			c.problems = among(c.problems, Problem{at, r.By, fmt.Sprintf("generation %d opened at window %d", r.Gen, r.Start)})
 		}
 	case schema.Claim:
 		c.ledger.Claimed++
@@ -47,32 +51,36 @@ func (c *counts) apply(e broker.Entry) {
 		c.open[r.Window][r.Bucket] = tally{t.batches + 1, t.tokens + uint64(r.Tokens)}
 	case schema.Suspect:
 		c.ledger.Suspect++
-		c.problems = append(c.problems, Problem{at, r.From, fmt.Sprintf("batch %d of window %d (%s) is suspect: %s", r.Index, r.Window, r.Bucket, r.Reason)})
+		c.problems = among(c.problems, Problem{at, r.From, fmt.Sprintf("batch %d of window %d (%s) is suspect: %s", r.Index, r.Window, r.Bucket, r.Reason)})
 	case schema.Dead:
 		c.ledger.Dead++
-		c.problems = append(c.problems, Problem{at, "ledger", fmt.Sprintf("batch %d of window %d (%s) is rejected: %s", r.Index, r.Window, r.Bucket, r.Reason)})
+		c.problems = among(c.problems, Problem{at, "ledger", fmt.Sprintf("batch %d of window %d (%s) is rejected: %s", r.Index, r.Window, r.Bucket, r.Reason)})
 	case schema.Commit:
 		c.ledger.Committed++
 		for len(c.windows) <= int(r.Window) {
 			c.windows = append(c.windows, nil)
 		}
 		c.windows[r.Window] = c.open[r.Window]
+		c.count(c.windows[r.Window], false)
 		delete(c.open, r.Window)
 	case schema.RankEpoch:
 		if r.RankEpoch > 1 {
-			c.problems = append(c.problems, Problem{at, "ledger", fmt.Sprintf("rank epoch %d: %d members", r.RankEpoch, len(r.Members))})
+			c.problems = among(c.problems, Problem{at, "ledger", fmt.Sprintf("rank epoch %d: %d members", r.RankEpoch, len(r.Members))})
 		}
 	}
 }
 
-// trained returns what each bucket has given to the committed windows.
-func (c *counts) trained() map[string]tally {
-	sum := map[string]tally{}
-	for _, w := range c.windows {
-		for bucket, t := range w {
-			s := sum[bucket]
-			sum[bucket] = tally{s.batches + t.batches, s.tokens + t.tokens}
+// count adds what a committed window trained to each bucket's sum, or takes it away where the window is to be done again.
+func (c *counts) count(window map[string]tally, again bool) {
+	if c.trained == nil {
+		c.trained = map[string]tally{}
+	}
+	for bucket, t := range window {
+		s := c.trained[bucket]
+		if again {
+			c.trained[bucket] = tally{s.batches - t.batches, s.tokens - t.tokens}
+		} else {
+			c.trained[bucket] = tally{s.batches + t.batches, s.tokens + t.tokens}
 		}
 	}
-	return sum
 }

@@ -20,7 +20,7 @@ const (
 // line is what the page reads of a line of metrics.jsonl.
 type line struct {
 	Window       uint32    `json:"window"`
-	Loss         float64   `json:"loss"`
+	Loss         float64   `json:"loss"` // 0: none
 	CrossEntropy float64   `json:"cross_entropy"`
 	GradNorm     float64   `json:"grad_norm"`
 	Hits         []float64 `json:"hits"`
@@ -84,7 +84,7 @@ func (h *history) take(l line) {
 	}
 }
 
-// curves thins the steps to points that each stand for as many.
+// curves thins the steps to points that each stand for as many; one without a loss has no part in them.
 func (h *history) curves() Curves {
 	c := Curves{Windows: []uint32{}, Loss: []float64{}, CrossEntropy: []float64{}, Evals: h.evals, Hits: []float64{}, Accepted: []float64{}}
 	if c.Evals == nil {
@@ -97,7 +97,7 @@ func (h *history) curves() Curves {
 	for chunk := range slices.Chunk(h.steps, (n+curvePoints-1)/curvePoints) {
 		var sum, entropy, count float64
 		for _, l := range chunk {
-			if l.Skipped == "" {
+			if l.Loss != 0 {
 				sum, entropy, count = sum+l.Loss, entropy+l.CrossEntropy, count+1
 			}
 		}

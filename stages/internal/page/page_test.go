@@ -85,7 +85,7 @@ func TestHistoryFollowsAndForgetsWhatIsRedone(t *testing.T) {
 	if len(h.steps) != 1 {
 		t.Fatalf("%d steps before the line is whole", len(h.steps))
 	}
-	write(`nds":3}` + "\n" + `{"window":2,"accept_length":1.5}` + "\n" + `{"window":2,"loss":2,"skipped":"w","seconds":5}` + "\n")
+	write(`nds":3}` + "\n" + `{"window":2,"accept_length":1.5}` + "\n" + `{"window":2,"skipped":"w","seconds":5}` + "\n")
 	c := h.curves()
 	if len(c.Windows) != 2 || c.Loss[1] != 3 || len(c.Evals) != 1 || c.StepSeconds != 2 || len(h.skipped) != 1 {
 		t.Errorf("curves are %+v, %d skipped", c, len(h.skipped))
@@ -136,12 +136,22 @@ func TestCountsFollowTheLineage(t *testing.T) {
 	apply(schema.Gen{Gen: 1}, schema.Claim{Batch: batch(0, 0)}, schema.Added{Batch: batch(0, 0), Tokens: 10, Documents: 2}, schema.Commit{Window: 0},
 		schema.Added{Batch: batch(1, 1), Tokens: 20}, schema.Suspect{Batch: batch(1, 2), Reason: "not finite"}, schema.Dead{Batch: batch(1, 2), Reason: "not finite"},
 		schema.Commit{Window: 1})
-	if got := c.trained()["b96"]; got != (tally{2, 30}) || c.ledger.Documents != 2 || c.ledger.Dead != 1 || len(c.problems) != 2 {
+	if got := c.trained["b96"]; got != (tally{2, 30}) || c.ledger.Documents != 2 || c.ledger.Dead != 1 || len(c.problems) != 2 {
 		t.Errorf("counted %v, %+v, %v", got, c.ledger, c.problems)
 	}
 	apply(schema.Gen{Gen: 2, Start: 1}, schema.Added{Batch: batch(1, 1), Tokens: 20})
-	if got := c.trained()["b96"]; got != (tally{1, 10}) {
+	if got := c.trained["b96"]; got != (tally{1, 10}) {
 		t.Errorf("the windows that a generation redoes still count: %v", got)
+	}
+}
+
+func TestProblemsThatAreShown(t *testing.T) {
+	var list []Problem
+	for i := range 3 * keepProblems {
+		list = among(list, Problem{At: float64(i)})
+	}
+	if len(list) != keepProblems || list[0].At != 2*keepProblems {
+		t.Errorf("%d problems, from %v on", len(list), list[0].At)
 	}
 }
 
