@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,8 +122,18 @@ func TestEndpointDecides(t *testing.T) {
 			t.Errorf("%v: %s, %v", c.env, protocol, on)
 		}
 	}
-	if _, err := newExporter(t.Context(), "smoke"); err == nil {
-		t.Error("an unknown protocol is taken")
+	var warned []error
+	for _, protocol := range []string{"grpc", "http/protobuf", "http/json"} {
+		e, err := newExporter(t.Context(), protocol, func(err error) { warned = append(warned, err) })
+		if err != nil {
+			t.Fatalf("%s: %v", protocol, err)
+		}
+		if err := e.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(warned) != 1 || !strings.Contains(warned[0].Error(), `is "http/json": http/protobuf is used`) {
+		t.Errorf("warnings: %v", warned)
 	}
 }
 

@@ -46,7 +46,7 @@ func Open(ctx context.Context, p Process, share float64, onError func(error)) (*
 	if !on {
 		return t, nil
 	}
-	exporter, err := newExporter(ctx, protocol)
+	exporter, err := newExporter(ctx, protocol, onError)
 	if err != nil {
 		return nil, fmt.Errorf("export traces: %w", err)
 	}
@@ -85,14 +85,17 @@ func exportProtocol(env func(string) string) (string, bool) {
 	return protocol, !off
 }
 
-func newExporter(ctx context.Context, protocol string) (*otlptrace.Exporter, error) {
+// newExporter returns the exporter of a protocol. One that is not there is warned of and ignored, as OpenTelemetry asks: a
+// variable that is set for the whole host keeps no run from starting.
+func newExporter(ctx context.Context, protocol string, onError func(error)) (*otlptrace.Exporter, error) {
 	switch protocol {
-	case "http/protobuf":
-		return otlptracehttp.New(ctx)
 	case "grpc":
 		return otlptracegrpc.New(ctx)
+	case "http/protobuf":
+	default:
+		onError(fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q: http/protobuf is used; grpc is there too", protocol))
 	}
-	return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q: use http/protobuf or grpc", protocol)
+	return otlptracehttp.New(ctx)
 }
 
 // describe is the resource: what is known here, overridden by OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
