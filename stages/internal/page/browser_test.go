@@ -111,7 +111,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("at a width of %d the page is %d wider", width, over)
 		}
 		var cut []string
-		c.eval(`[...document.querySelectorAll(".figures dd, .figures dt, .counts dd, .scroll, .lane .why")].filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent)`, &cut)
+		c.eval(`[...document.querySelectorAll(".figures dd, .figures dt, .counts dd, .scroll, .lane .why, .fall .line span")].filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent)`, &cut)
 		if len(cut) > 0 {
 			t.Errorf("at a width of %d there is no room for %q", width, cut)
 		}
@@ -221,7 +221,7 @@ func compare(t *testing.T, ctx context.Context, c *chrome, url string) {
 // readable holds the text of a number against its value, where the text is a plain number.
 func readable(t *testing.T, key string, want float64, text string) {
 	t.Helper()
-	plain := strings.NewReplacer(",", "", " batches/s", "", " %", "").Replace(text)
+	plain := strings.NewReplacer(",", "", " batches/s", "", "\u00a0%", "").Replace(text)
 	got, err := strconv.ParseFloat(plain, 64)
 	if err != nil {
 		return // a duration, a dash

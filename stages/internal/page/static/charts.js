@@ -28,7 +28,9 @@ function figure(key, value, text) { return el("data", {value: String(value), "da
 const whole = new Intl.NumberFormat("en", {maximumFractionDigits: 0});
 function int(x) { return whole.format(x); }
 function fixed(x, digits) { return Number(x).toFixed(digits); }
-function percent(x) { return `${Math.round(100 * x)} %`; }
+function percent(x) { return together(`${Math.round(100 * x)} %`); }
+/** together keeps each number on one line with its percent sign. */
+function together(text) { return text.replace(/(\d) %/g, "$1\u00a0%"); }
 function compact(x) { return x >= 1e6 ? `${fixed(x / 1e6, 2)} M` : x >= 1e5 ? `${fixed(x / 1e3, 0)} k` : int(x); }
 function duration(s) {
   s = Math.round(s);
@@ -115,7 +117,7 @@ function columns({solid, faint, marks, wide, label}) {
 
 /** stack draws one column a cell, each activity in its colour, work at the bottom. */
 function stack(shares, cells, order, label) {
-  const g = svg("svg", {viewBox: `0 0 ${cells} 1`, preserveAspectRatio: "none", role: "img", "aria-label": label});
+  const g = svg("svg", {viewBox: `0 0 ${cells} 1`, preserveAspectRatio: "none", "shape-rendering": "crispEdges", role: "img", "aria-label": label});
   const n = Math.max(0, ...Object.values(shares).map((s) => s.length));
   for (let i = 0; i < n; i++) {
     let y = 1;

@@ -49,6 +49,7 @@ function life(s) {
 let spoken = "";
 /** health shows how the run is, and says it to a screen reader when it is another: not with each number in it. */
 function health(level, text) {
+  text = together(text);
   $("health").dataset.level = level;
   say("health-text", text);
   const gist = level + text.split(/[,.:]/)[0];
@@ -152,7 +153,7 @@ function buckets(s) {
   const rows = s.buckets.map((b, i) => {
     const open = Math.max(0, b.open), share = Math.min(1, open / (b.credit || 1));
     return el("tr", {}, el("th", {scope: "row"}, b.bucket),
-      el("td", {}, el("span.bar", {"aria-hidden": "true"}, el(share >= 1 ? "i.full" : "i", {style: {width: percent(share).replace(" ", "")}})),
+      el("td", {}, el("span.bar", {"aria-hidden": "true"}, el(share >= 1 ? "i.full" : "i", {style: {width: `${100 * share}%`}})),
         figure(`buckets.${i}.open`, b.open, b.open < 0 ? "–" : int(b.open)), " of ", figure(`buckets.${i}.credit`, b.credit, int(b.credit))),
       el("td", {}, figure(`buckets.${i}.stock`, b.stock, b.stock < 0 ? "–" : int(b.stock))),
       el("td", {}, `${b.floor} to ${b.ceiling}`),
