@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -269,4 +270,20 @@ func anchored(text, anchor string) bool {
 		}
 	}
 	return false
+}
+
+// TestReadmeNamesACheckpointThatIsKept: the checkpoint that the README exports is one that the default run leaves.
+func TestReadmeNamesACheckpointThatIsKept(t *testing.T) {
+	m := regexp.MustCompile(`checkpoints/window-(\d+)`).FindAllStringSubmatch(guides(t)["README.md"], -1)
+	t.Chdir(root)
+	c, err := schema.LoadConfig(runtime.DefaultConfig, nil)
+	if err != nil || len(m) == 0 {
+		t.Fatalf("%d checkpoints named, %v", len(m), err)
+	}
+	for _, name := range m {
+		window, err := strconv.Atoi(name[1])
+		if behind := c.Train.MaxSteps - window; err != nil || behind < 0 || behind%c.Save.Every != 0 || behind/c.Save.Every >= c.Save.Keep {
+			t.Errorf("a run of %d steps that saves every %d and keeps %d has no %s at its end", c.Train.MaxSteps, c.Save.Every, c.Save.Keep, name[0])
+		}
+	}
 }
