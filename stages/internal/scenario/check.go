@@ -55,6 +55,7 @@ func (s *Scenario) check() error {
 	c.time("pack.copy", s.Pack.Copy)
 	c.time("pack.network", s.Pack.Network)
 	c.time("draft.optimizer", s.Draft.Optimizer)
+	c.time("handoff", s.Handoff)
 	c.time("staged.pack", s.Staged.Pack)
 	c.time("staged.fetch", s.Staged.Fetch[0])
 	c.ok(s.Staged.Fetch[1] >= s.Staged.Fetch[0] && s.Staged.Fetch[1] < math.MaxFloat32, "staged.fetch is %v, want two times, the longer one second", s.Staged.Fetch)

@@ -38,7 +38,8 @@ type Scenario struct {
 	Staged  Staged     `yaml:"staged"`
 	Slow    []Slow     `yaml:"slow"`
 	Crashes []Crash    `yaml:"crashes"`
-	Look    float64    `yaml:"look"` // between two looks at the pull limits; default 0.5
+	Look    float64    `yaml:"look"`    // between two looks at the pull limits; default 0.5
+	Handoff float64    `yaml:"handoff"` // from the end of a stage's work on a batch to where the next stage may begin
 }
 
 // Window sizes optimizer steps.

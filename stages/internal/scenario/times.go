@@ -37,6 +37,7 @@ func (t Times) Plain(scale float64) *Scenario {
 	s.Pack.Copy /= scale
 	s.Pack.Network /= scale
 	s.Draft.Optimizer *= scale
+	s.Handoff *= scale
 	return &s
 }
 

@@ -99,9 +99,9 @@ func (w *world) report(policy string, documents int) Report {
 		SlotBytes: w.allocated, Waits: map[string]Wait{}, Credits: map[string]Credit{},
 	}
 	r.TokensPerS = float64(to.tokens-from.tokens) / (to.at - from.at)
-	r.Capacity, r.Bound = w.capacity()
-	r.OfBound = r.TokensPerS / r.Bound
 	w.reportIdle(&r, from.at, to.at)
+	r.Capacity, r.Bound = w.capacity(from, to)
+	r.OfBound = r.TokensPerS / r.Bound
 	for _, p := range w.holding {
 		r.PeakBytes = max(r.PeakBytes, p.value)
 	}
@@ -165,7 +165,7 @@ func (w *world) reportIdle(r *Report, from, to float64) {
 			sum[k] = round(sum[k] / float64(stages[stage]))
 		}
 	}
-	r.DeviceIdle = w.deviceIdle(from, to)
+	r.DeviceIdle = round(w.deviceIdle(from, to))
 	for _, shares := range r.Idle {
 		for k, v := range shares {
 			shares[k] = round(v)
@@ -212,7 +212,7 @@ func (w *world) deviceIdle(from, to float64) float64 {
 		all += weight[d]
 		idle += weight[d] * (1 - busy/(to-from))
 	}
-	return round(idle / all)
+	return idle / all
 }
 
 // points is how many points a series is thinned to.

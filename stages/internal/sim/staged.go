@@ -112,9 +112,11 @@ func (o *staged) consume(r *instance) {
 	fetch := o.s.Fetch(b.Index) * b.work.Tokens / float64(o.s.Batch)
 	o.after(fetch, func() {
 		o.hold(-b.bytes)
+		b.at.fetched = o.now
 		r.enter(account.Compute, b.bucket)
 		r.dev.start(b.step*o.s.StepNoise(b.Index, 0)*o.s.Factor(r.name, o.now), func() {
 			r.batch = nil
+			b.at.stepped = o.now
 			o.left--
 			if o.done = append(o.done, b); len(o.done) == o.s.Window.Batches || o.left == 0 {
 				o.committed(o.done, &o.mix)

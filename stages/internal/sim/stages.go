@@ -33,7 +33,24 @@ func (w *world) publish() {
 // offer makes a root available to the targets.
 func (w *world) offer(b *batch) {
 	b.state = queued
-	w.roots.push(w.rule.rootLine(w, b), b)
+	w.handOn(b, func() { w.roots.push(w.rule.rootLine(w, b), b) }, nil)
+}
+
+// handOn does what makes a batch the next stage's, after the time that takes. If the batch is given up meanwhile, it does
+// instead what void says.
+func (w *world) handOn(b *batch, do, void func()) {
+	if w.s.Handoff == 0 {
+		do()
+		return
+	}
+	attempt := b.attempt
+	w.after(w.s.Handoff, func() {
+		if b.attempt == attempt {
+			do()
+		} else if void != nil {
+			void()
+		}
+	})
 }
 
 func (w *world) feedTargets() {
@@ -67,9 +84,12 @@ func (w *world) forward(t *instance, b *batch) {
 	t.job = t.dev.start(seconds, func() {
 		t.costs.Observe(b.Bucket, b.forward, w.now-began)
 		t.batch = nil
-		b.state, b.at.captured = captured, w.now
-		at, _ := slices.BinarySearchFunc(w.hops, b, func(x, y *batch) int { return cmp.Compare(x.Index, y.Index) })
-		w.hops = slices.Insert(w.hops, at, b)
+		b.at.captured = w.now
+		w.handOn(b, func() {
+			b.state = captured
+			at, _ := slices.BinarySearchFunc(w.hops, b, func(x, y *batch) int { return cmp.Compare(x.Index, y.Index) })
+			w.hops = slices.Insert(w.hops, at, b)
+		}, nil)
 	})
 }
 
@@ -115,7 +135,7 @@ func (w *world) pack(p *instance, at int) {
 		return
 	}
 	w.hops = slices.Delete(w.hops, at, at+1)
-	b.state, b.packed = copying, u
+	b.state, b.packed, b.at.pulled = copying, u, w.now
 	p.batch = b
 	p.enter(account.Copy, b.bucket)
 	lives, attempt := p.lives, b.attempt
@@ -128,9 +148,12 @@ func (w *world) pack(p *instance, at int) {
 			u.release(b)
 			return
 		}
-		b.capture.release(b)
-		b.state = packed
-		w.ready.push(w.rule.readyLine(w, b), b)
+		b.at.packed = w.now
+		w.handOn(b, func() {
+			b.capture.release(b)
+			b.state = packed
+			w.ready.push(w.rule.readyLine(w, b), b)
+		}, func() { u.release(b) })
 	})
 }
 
@@ -166,7 +189,7 @@ func (w *world) waiting() string {
 // train starts a rank on a batch of the open window.
 func (w *world) train(r *instance, b *batch) {
 	w.ready.remove(b)
-	b.state, b.rank, b.at.claimed = training, r, w.now
+	b.state, b.rank, b.at.claimed, b.at.fetched = training, r, w.now, w.now
 	w.apply(schema.Claim{Batch: w.record(b), Rank: r.name, Incarnation: r.incarnation(), RankEpoch: w.lineage.Epoch})
 	r.batch = b
 	r.enter(account.Compute, b.bucket)
@@ -176,10 +199,17 @@ func (w *world) train(r *instance, b *batch) {
 		r.costs.Observe(b.Bucket, b.step, w.now-began)
 		r.batch = nil
 		r.idle(account.Window)
-		b.state = added
-		w.apply(schema.Added{Batch: w.record(b), Rank: r.name, Incarnation: r.incarnation(), RankEpoch: w.lineage.Epoch})
-		b.packed.release(b)
-		w.complete()
+		b.at.stepped = w.now
+		lives := r.lives
+		w.handOn(b, func() {
+			if r.lives != lives {
+				return
+			}
+			b.state = added
+			w.apply(schema.Added{Batch: w.record(b), Rank: r.name, Incarnation: r.incarnation(), RankEpoch: w.lineage.Epoch})
+			b.packed.release(b)
+			w.complete()
+		}, nil)
 	})
 }
 

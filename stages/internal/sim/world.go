@@ -76,8 +76,9 @@ type batch struct {
 	at      times
 }
 
-// times are when a batch was published, taken, captured and claimed.
-type times struct{ published, taken, captured, claimed float64 }
+// times are when a batch was published, taken, captured, pulled from a target's slot, packed, claimed, at hand on the rank's
+// device, and stepped: those of its last attempt.
+type times struct{ published, taken, captured, pulled, packed, claimed, fetched, stepped float64 }
 
 // bucket is a bucket with its credit.
 type bucket struct {
