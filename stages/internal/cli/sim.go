@@ -16,19 +16,27 @@ import (
 )
 
 func newSim(s streams) *cobra.Command {
-	var file, picture string
+	var file, times, picture string
 	var policies []string
 	var asJSON, table bool
 	cmd := &cobra.Command{
 		Use:   "sim --scenario FILE",
 		Short: "Run the dispatcher against simulated devices, in virtual time",
 		Long: "sim runs the rules that choose, reserve, credit and commit against devices that are only described: deploy/config/sim\n" +
-			"holds scenarios. It reports speed and its bound, what each device waited for, bytes held, and how well lengths were mixed.",
+			"holds scenarios. It reports speed and its bound, what each device waited for, bytes held, and how well lengths were mixed.\n" +
+			"With --measured it takes the times that `penstock bench e2e` has measured in place of the scenario's.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			sc, err := scenario.Load(file)
 			if err != nil {
 				return err
+			}
+			if times != "" {
+				m, err := scenario.ReadMeasured(times)
+				if err != nil {
+					return err
+				}
+				sc = sc.With(m)
 			}
 			if len(policies) == 1 && policies[0] == "all" {
 				policies = sim.Policies()
@@ -54,6 +62,7 @@ func newSim(s streams) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&file, "scenario", "", "`FILE` that describes machine, data and events")
+	fs.StringVar(&times, "measured", "", "`FILE` with a report of bench e2e, the last of several")
 	fs.StringSliceVar(&policies, "policy", []string{sim.Ours}, "`NAME`s, or all: "+strings.Join(sim.Policies(), ", "))
 	fs.BoolVar(&asJSON, "json", false, "print JSON, one line a policy")
 	fs.BoolVar(&table, "table", false, "print a Markdown table with a row for each policy")

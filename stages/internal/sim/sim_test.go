@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,6 +92,78 @@ func TestOneGPU(t *testing.T) {
 	}
 }
 
+// Fed with the times of an H200, the scenario of one GPU gives what a run reached there.
+func TestOneGPUAsMeasured(t *testing.T) {
+	const reached = 14564.0 // tokens/s of `bench e2e --geometry qwen3-8b --set window.lookahead=2`
+	measured := scenario.Measured{
+		Tokens: 12288, Forward: 12288 / 42694.0, Step: 0.512, // each alone; the step with its optimizer
+		Pack: 0.009 * 12288 / reached, Turn: 0.018 * 12288 / reached, Handoff: 0.0007, // shares of the run's time, and the p50
+	}
+	s := load(t, "one-gpu")
+	if bound := s.Bound(measured); math.Abs(bound-15356) > 10 {
+		t.Errorf("bound %.0f, target and step alone allow 15,356", bound)
+	}
+	near := func(r *Result) bool { return math.Abs(r.TokensPerS-reached) <= 0.05*reached }
+	if r := simulate(t, s.With(measured), Ours); !near(r) {
+		t.Errorf("%.0f tokens/s, measured were %.0f", r.TokensPerS, reached)
+	}
+	if r := simulate(t, s, Ours); !near(r) {
+		t.Errorf("%.0f tokens/s by the scenario's own times, measured were %.0f", r.TokensPerS, reached)
+	}
+	measured.Forward *= 1.3
+	if r := simulate(t, s.With(measured), Ours); near(r) {
+		t.Error("nobody would notice forwards that take 1.3 times as long")
+	}
+}
+
+// On two GPUs a rank has one to itself, or shares the target's and takes fewer batches: both reach their bounds.
+func TestTwoGPUs(t *testing.T) {
+	apart, shared := simulate(t, load(t, "two-gpu"), Ours), simulate(t, load(t, "two-gpu-shared"), Ours)
+	for _, r := range []*Result{apart, shared} {
+		if r.OfBound < 0.97 {
+			t.Errorf("%s: %.1f %% of the bound", r.Scenario, 100*r.OfBound)
+		}
+	}
+	if shared.TokensPerS < 1.2*apart.TokensPerS {
+		t.Errorf("%.0f tokens/s with two drafters, %.0f with one", shared.TokensPerS, apart.TokensPerS)
+	}
+	beside, alone := 0, 0
+	for _, b := range shared.w.batches {
+		switch b.rank.name {
+		case "draft-1":
+			alone++
+		case "draft-2":
+			beside++
+		}
+	}
+	if alone < 2*beside {
+		t.Errorf("the rank beside the target trained %d batches, the other %d", beside, alone)
+	}
+}
+
+// Hand-offs delay batches, and lose none, whatever dies meanwhile.
+func TestHandoffs(t *testing.T) {
+	s := load(t, "crash")
+	s.Lengths.Documents = 10000
+	for i := range s.Crashes {
+		s.Crashes[i].At /= 4
+	}
+	at := simulate(t, s, Ours)
+	s.Handoff = 2
+	r := simulate(t, s, Ours)
+	for _, b := range r.w.batches {
+		if b.state != added {
+			t.Fatalf("batch %d is left in state %d", b.Index, b.state)
+		}
+	}
+	if r.Redone == 0 || r.Seconds <= at.Seconds {
+		t.Errorf("%d batches redone, %.0f s with hand-offs of 2 s, %.0f s without", r.Redone, r.Seconds, at.Seconds)
+	}
+	if held := r.w.held; math.Abs(held) > 1 {
+		t.Errorf("%.0f bytes are still held", held)
+	}
+}
+
 func TestCrashesCostTheirWorkOnly(t *testing.T) {
 	s := load(t, "crash")
 	for _, p := range Policies() {
@@ -133,7 +206,7 @@ func TestPod(t *testing.T) {
 
 // Pull limits that move cost no speed: the outcome is that of limits that stay at their ceilings.
 func TestMovingLimitsCostNothing(t *testing.T) {
-	for _, name := range []string{"seed-8gpu", "skewed-lengths", "straggler", "one-gpu"} {
+	for _, name := range []string{"seed-8gpu", "skewed-lengths", "straggler", "one-gpu", "two-gpu-shared"} {
 		s := load(t, name)
 		moving := simulate(t, s, Ours)
 		s.Look = 1e12

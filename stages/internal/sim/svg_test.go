@@ -17,7 +17,7 @@ type label struct {
 
 // The picture is well-formed, and no two labels overlap or leave it.
 func TestLabelsDoNotOverlap(t *testing.T) {
-	for _, name := range []string{"seed-8gpu", "skewed-lengths", "straggler", "crash", "one-gpu", "pod-1024"} {
+	for _, name := range []string{"seed-8gpu", "skewed-lengths", "straggler", "crash", "one-gpu", "two-gpu-shared", "pod-1024"} {
 		s := load(t, name)
 		if s.Lengths.Documents > 60000 {
 			s.Lengths.Documents = 200_000
