@@ -183,7 +183,9 @@ type StageState struct {
 	Seconds     map[string]float64 `msgpack:"seconds"`     // wall time by activity: compute, copy, or a cause of waiting
 	HandoffP50  float64            `msgpack:"handoff_p50"` // seconds from a hop's publish to the start of work, of the latest hops
 	HandoffP99  float64            `msgpack:"handoff_p99"`
-	At          int64              `msgpack:"at"` // Unix nanoseconds
+	Done        map[string]uint64  `msgpack:"done"` // pieces of work that are complete, by kind; of what is pulled from other GPUs, bytes
+	Took        map[string]float64 `msgpack:"took"` // seconds that they took, by kind
+	At          int64              `msgpack:"at"`   // Unix nanoseconds
 }
 
 // Progress is the trainer's report on ps.board.progress, one per committed window.

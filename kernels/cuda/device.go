@@ -33,6 +33,8 @@ type Device struct {
 	buffers   [buffers]buffer
 	closers   []func() error
 
+	relays map[int]*relayed // by the GPU that this one does not reach
+
 	stretches [2]*stretch // of work that is waited for elsewhere
 
 	staging [2]staging // lists put since the latest Sync, and those between it and the one before

@@ -20,6 +20,7 @@ import (
 // changed before the commit: then the reduced sum is void and this rank's parts stand.
 func (t *trainer) closeWindow(ctx context.Context, o *window, s standing) (bool, error) {
 	t.w.Book.Enter(account.Window)
+	t.closing = time.Now()
 	round, cancel := t.during(ctx, o, s)
 	defer cancel()
 	r, err := t.reduce(round, o, s)

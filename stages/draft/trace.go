@@ -68,7 +68,9 @@ func (t *traces) stepping(ctx context.Context, window uint32, roots []string) (e
 			linked = append(linked, b.ctx)
 		}
 		t.w.Trace.Stepped(ctx, window, began, linked, err)
-		t.w.Metrics.Step(time.Since(began).Seconds())
+		took := time.Since(began)
+		t.w.Metrics.Step(took.Seconds())
+		t.w.Status.Took(telemetry.Step, 1, took)
 	}
 }
 

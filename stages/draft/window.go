@@ -138,6 +138,7 @@ func (t *trainer) compute(ctx context.Context, o *window, it item) error {
 		}
 	}
 	t.w.Status.Handoff.Add(r.Sent)
+	t.turned(r.Sent)
 	t.w.Book.Enter(account.Compute)
 	defer t.w.Book.Enter(account.NoInput)
 	trained, began := t.traces.training(ctx, it.hop), time.Now()

@@ -87,6 +87,7 @@ func (s *session) complete(ctx context.Context) error {
 			}
 			before = time.Now()
 			s.costs.Observe(f.plan.Bucket, s.run.Work(f.plan), before.Sub(f.began))
+			s.w.Status.Took(telemetry.Forward, 1, before.Sub(f.began))
 			if err := s.settle.Do(ctx, func(ctx context.Context) error { return s.publish(ctx, f, sum) }); err != nil {
 				return err
 			}

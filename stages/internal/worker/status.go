@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"maps"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -30,10 +31,26 @@ type Status struct {
 	state   string
 	waiting string
 	used    func() (used, slots int) // of its pool; nil for none
+	done    map[string]uint64
+	took    map[string]float64
 }
 
+// Kinds of work that no span is of.
+const (
+	Turn = "turn" // from the end of a window's gradients to the first work of the next, whose input was there
+	Pull = "pull" // of bytes from another GPU
+)
+
 func newStatus(w *Worker) *Status {
-	return &Status{w: w, state: "starting", Handoff: Latency{observe: w.Metrics.Handoff}}
+	return &Status{w: w, state: "starting", Handoff: Latency{observe: w.Metrics.Handoff}, done: map[string]uint64{}, took: map[string]float64{}}
+}
+
+// Took counts n pieces of work of a kind, which took d together.
+func (s *Status) Took(kind string, n uint64, d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done[kind] += n
+	s.took[kind] += d.Seconds()
 }
 
 // Wait says what the process waits for, on the board and in its log.
@@ -63,11 +80,12 @@ func (s *Status) Running() {
 func (s *Status) Record() schema.StageState {
 	s.mu.Lock()
 	state, waiting, used := s.state, s.waiting, s.used
+	done, took := maps.Clone(s.done), maps.Clone(s.took)
 	s.mu.Unlock()
 	r := schema.StageState{
 		Instance: s.w.Instance, Stage: s.w.Stage, Incarnation: s.w.Incarnation, PID: int32(os.Getpid()),
 		State: state, Waiting: waiting, Gen: s.Gen.Load(), Batches: s.Batches.Load(), Tokens: s.Tokens.Load(),
-		Seconds: s.w.Book.Seconds(), At: time.Now().UnixNano(),
+		Seconds: s.w.Book.Seconds(), Done: done, Took: took, At: time.Now().UnixNano(),
 	}
 	if waiting == "" && state == "running" {
 		r.Waiting = s.w.Book.Current()

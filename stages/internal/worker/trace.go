@@ -34,6 +34,8 @@ func (w *Worker) Timed(ctx context.Context, name string, of telemetry.Of) (conte
 	ctx, s := w.Trace.Start(ctx, name, began, of)
 	return ctx, func(err error) {
 		s.End(err)
-		w.Metrics.Work(name, time.Since(began).Seconds())
+		took := time.Since(began)
+		w.Metrics.Work(name, took.Seconds())
+		w.Status.Took(name, 1, took)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"penstock/kernels"
 	"penstock/kernels/mem"
@@ -86,9 +87,24 @@ func (v *Views) here(info schema.PoolInfo, f func(kernels.Tensor) error) func(ke
 			v.landing = v.dev.AllocHalf(n, 1)
 		}
 		x := v.landing.RowRange(0, there.Len()).Reshape(there.Rows, there.Cols)
-		v.dev.Copy(x, there)
+		if err := v.pull(x, there, int(info.Device)); err != nil {
+			return err
+		}
 		return f(x)
 	}
+}
+
+// pull copies from another GPU, and books how long that takes.
+func (v *Views) pull(x, there kernels.Tensor, owner int) error {
+	p, ok := v.dev.(kernels.Puller)
+	if !ok {
+		return runtime.Permanent(fmt.Errorf("device %s does not copy from another", v.dev.Name()))
+	}
+	began := time.Now()
+	p.Pull(x, there, owner)
+	err := v.dev.Sync()
+	v.w.Status.Took(Pull, uint64(x.Bytes()), time.Since(began))
+	return err
 }
 
 // Announce puts a slab on the board for others to open.
