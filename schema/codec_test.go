@@ -191,7 +191,12 @@ func fill(t *rapid.T, v reflect.Value) {
 		}
 	case reflect.Map:
 		if n := rapid.IntRange(0, 5).Draw(t, "len"); n > 0 {
-			v.Set(reflect.ValueOf(rapid.MapOfN(rapid.String(), rapid.Float64(), n, n).Draw(t, "map")))
+			v.Set(reflect.MakeMap(v.Type()))
+			for _, key := range rapid.SliceOfNDistinct(rapid.String(), n, n, rapid.ID).Draw(t, "keys") {
+				value := reflect.New(v.Type().Elem()).Elem()
+				fill(t, value)
+				v.SetMapIndex(reflect.ValueOf(key), value)
+			}
 		}
 	case reflect.String:
 		v.SetString(rapid.StringN(0, 20, 60).Draw(t, "text"))

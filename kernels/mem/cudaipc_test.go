@@ -78,11 +78,18 @@ func TestGPUOwnerIsKilled(t *testing.T) {
 	i := importer(t, dir)
 	i.GPU = gpu
 	v := open(t, i, info)
+	pull := func(x kernels.Tensor) {
+		if gpu == int(info.Device) {
+			dev.Copy(own, x)
+		} else {
+			dev.Pull(own, x, int(info.Device))
+		}
+	}
 	read := func() {
 		t.Helper()
 		dev.Zero(own)
 		err := v.Read(ref(info, 1, 9), 10, 100, func(x kernels.Tensor) error {
-			dev.Copy(own, x)
+			pull(x)
 			return dev.Sync()
 		})
 		if err != nil {
@@ -99,7 +106,7 @@ func TestGPUOwnerIsKilled(t *testing.T) {
 	var held int64
 	err := v.Read(ref(info, 1, 9), 10, 100, func(x kernels.Tensor) (err error) {
 		kill()
-		dev.Copy(own, x)
+		pull(x)
 		held, err = cuda.Free(0)
 		return errors.Join(err, dev.Sync())
 	})

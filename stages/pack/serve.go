@@ -43,6 +43,7 @@ func (s *session) serve(ctx context.Context) error {
 // work packs the first parked hop that may take a slot, again and again.
 func (s *session) work(ctx context.Context) error {
 	s.w.Book.Enter(account.NoInput)
+	idle := time.Now() // since when there is nothing to pack; zero: there is
 	for {
 		changed, freed := s.w.Ledger.Changed(), s.pool.Freed()
 		if gen, next := s.w.Ledger.Front(); gen == s.gen && int(next) >= s.run.Plan.Windows() {
@@ -51,6 +52,10 @@ func (s *session) work(ctx context.Context) error {
 		h, ok := s.park.Take(s.workable())
 		if ok {
 			s.w.Status.Handoff.Add(h.Record.Sent)
+			if sent := time.Unix(0, h.Record.Sent); !idle.IsZero() && sent.After(idle) {
+				s.w.Status.Took(worker.Hand, 1, time.Since(sent))
+			}
+			idle = time.Time{}
 			s.w.Book.Enter(account.Copy)
 			if err := s.handle(ctx, h); err != nil {
 				return err
@@ -60,11 +65,15 @@ func (s *session) work(ctx context.Context) error {
 			continue
 		}
 		if s.park.Len() > 0 {
+			idle = time.Time{}
 			s.w.Book.Enter(account.NoSlot)
 			if s.noSlot.IsZero() {
 				s.noSlot = time.Now()
 			}
 		} else {
+			if idle.IsZero() {
+				idle = time.Now()
+			}
 			s.w.Book.Enter(account.NoInput)
 			s.noSlot = time.Time{}
 		}

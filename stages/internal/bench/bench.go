@@ -36,12 +36,13 @@ type Report struct {
 	Seconds   float64            `json:"seconds"`
 	TokensS   float64            `json:"tokens_s"`
 	SlotsS    float64            `json:"slots_s"`
-	TFLOPS    float64            `json:"tflops"`           // of the operations that the model needs
-	Ceiling   float64            `json:"ceiling_tflops"`   // of matrix products at the model's shapes, sustained
-	Share     float64            `json:"share_of_ceiling"` // TFLOPS / Ceiling
-	Idle      map[string]float64 `json:"idle"`             // share of time by instance; empty where one process computes throughout
-	Ops       map[string]float64 `json:"ops,omitempty"`    // seconds of a batch by op, each alone
-	PeakBytes int64              `json:"peak_bytes"`       // of the GPU's memory, or of this process's on a CPU
+	TFLOPS    float64            `json:"tflops"`                // of the operations that the model needs
+	Ceiling   float64            `json:"ceiling_tflops"`        // of matrix products at the model's shapes, sustained
+	Share     float64            `json:"share_of_ceiling"`      // TFLOPS / Ceiling
+	Optimizer float64            `json:"optimizer_s,omitempty"` // of a training step, the optimizer's part, in seconds
+	Idle      map[string]float64 `json:"idle"`                  // share of time by instance; empty where one process computes throughout
+	Ops       map[string]float64 `json:"ops,omitempty"`         // seconds of a batch by op, each alone
+	PeakBytes int64              `json:"peak_bytes"`            // of the GPU's memory, or of this process's on a CPU
 }
 
 // batch is one packed row of made-up documents; the last 60 % of each are supervised.
@@ -71,8 +72,9 @@ func (o Options) batch(r *rand.Rand) batch {
 
 // work is one batch's cost, once it is done.
 type work struct {
-	slots int
-	flops float64
+	slots     int
+	flops     float64
+	optimizer float64 // seconds
 }
 
 // measure runs step on the largest batch to warm up, then for the time asked for, or once if that is longer, and after it
@@ -104,7 +106,9 @@ func (o Options) measure(ctx context.Context, dev *profiler, g hf.Geometry, step
 		rep.Tokens += len(b.ids)
 		rep.Slots += w.slots
 		flops += w.flops
+		rep.Optimizer += w.optimizer
 	}
+	rep.Optimizer /= float64(rep.Batches)
 	rep.TokensS, rep.SlotsS = float64(rep.Tokens)/rep.Seconds, float64(rep.Slots)/rep.Seconds
 	rep.TFLOPS = flops / rep.Seconds / 1e12
 	if now, _ := allocated(dev.Device); now != warm {

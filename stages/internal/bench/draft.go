@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"penstock/schema"
 	"penstock/schema/hf"
@@ -52,10 +53,12 @@ func draft(ctx context.Context, o Options, dev *profiler) (Report, error) {
 		if err != nil {
 			return work{}, err
 		}
+		began := time.Now() // the loss is read: all before is done
 		if _, err := opt.Step(grads, res.Den, 1e-4); err != nil {
 			return work{}, err
 		}
 		grads.Zero()
-		return work{slots: res.Slots, flops: draftFlops(o.Model, b, res.Slots)}, dev.Sync()
+		err = dev.Sync()
+		return work{slots: res.Slots, flops: draftFlops(o.Model, b, res.Slots), optimizer: time.Since(began).Seconds()}, err
 	})
 }

@@ -17,7 +17,8 @@ import (
 )
 
 // MakeTarget writes a target of a known size with random weights, normal with deviation 0.02 and norms of 1, in bf16. What
-// belongs to its text, tokenizer and chat template, is copied from another target: no text is read with it.
+// belongs to its text, tokenizer and chat template, is copied from another target: no text is read with it. Weights of that
+// size that are there already stay as they are.
 func MakeTarget(dir string, m geometry.Model, text string) error {
 	g := m.Target
 	config, err := json.MarshalIndent(map[string]any{
@@ -48,7 +49,11 @@ func MakeTarget(dir string, m geometry.Model, text string) error {
 	if err := os.WriteFile(filepath.Join(dir, hf.ConfigFile), config, 0o644); err != nil {
 		return fmt.Errorf("make a target: %w", err)
 	}
-	return makeWeights(filepath.Join(dir, "model.safetensors"), m.Open().Shapes())
+	weights, shapes := filepath.Join(dir, "model.safetensors"), m.Open().Shapes()
+	if f, err := os.Stat(weights); err == nil && f.Size() > 2*geometry.Parameters(shapes) { // they appear whole
+		return nil
+	}
+	return makeWeights(weights, shapes)
 }
 
 func makeWeights(path string, shapes []hf.Shape) error {

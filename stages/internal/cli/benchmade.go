@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"penstock/schema"
 	"penstock/stages/internal/bench"
 	"penstock/stages/internal/geometry"
 	"penstock/stages/internal/rundir"
@@ -20,8 +21,13 @@ import (
 type benchOptions struct {
 	steps, warm       int
 	geometry, lengths string // made up unless geometry is empty
-	batch             int    // documents of a step, on average
+	batch             int    // documents of a batch, on average
+	cache             string // folder in which the made target stays; empty: nowhere
+	alone             string // file with the speeds of target and drafter alone; empty: none
 }
+
+// behind is how many steps are made behind the measured ones, whose targets have nothing more to run ahead for.
+func (o benchOptions) behind(cfg schema.Config) int { return cfg.Window.Lookahead + 1 }
 
 // check refuses counts that nothing can be measured with.
 func (o benchOptions) check() error {
@@ -31,7 +37,9 @@ func (o benchOptions) check() error {
 	case o.warm < 0:
 		return fmt.Errorf("--warm-up %d: a count of steps is not negative", o.warm)
 	case o.geometry != "" && o.batch < 1:
-		return fmt.Errorf("--batch %d: a step is at least one document", o.batch)
+		return fmt.Errorf("--batch %d: a batch is at least one document", o.batch)
+	case o.geometry == "" && o.cache != "":
+		return fmt.Errorf("--target-cache keeps a made target: name its size with --geometry")
 	}
 	return nil
 }
@@ -59,6 +67,9 @@ func (o benchOptions) made(f runtime.Flags) (sets []string, remove func(), err e
 	}
 	remove = func() { os.RemoveAll(tmp) }
 	target, data := filepath.Join(tmp, "target"), filepath.Join(tmp, "data.jsonl")
+	if o.cache != "" {
+		target = filepath.Join(o.cache, b.Model.Name)
+	}
 	if err := bench.MakeTarget(target, b.Model, cfg.Target.Dir); err != nil {
 		remove()
 		return nil, func() {}, err
@@ -82,8 +93,8 @@ func (o benchOptions) made(f runtime.Flags) (sets []string, remove func(), err e
 	}, remove, nil
 }
 
-// since makes r a report of the windows behind the first warm ones.
-func (r *runReport) since(dir *rundir.Dir, warm int) error {
+// since makes r a report of so many windows behind the first warm ones.
+func (r *runReport) since(dir *rundir.Dir, warm, steps int) error {
 	b, err := os.ReadFile(dir.Metrics())
 	if err != nil {
 		return fmt.Errorf("read the metrics: %w", err)
@@ -95,17 +106,19 @@ func (r *runReport) since(dir *rundir.Dir, warm int) error {
 		if err := json.Unmarshal(line, &m); err != nil {
 			return fmt.Errorf("read the metrics: %w", err)
 		}
-		if windows++; windows <= warm {
+		switch windows++; {
+		case windows <= warm:
 			began = m.Seconds
-			continue
+		case windows <= warm+steps:
+			tokens, slots, ended = tokens+m.Tokens, slots+m.Slots, m.Seconds
 		}
-		tokens, slots, ended = tokens+m.Tokens, slots+m.Slots, m.Seconds
 	}
 	if ended <= began {
 		return fmt.Errorf("there is nothing to measure behind %d of %d windows", warm, windows)
 	}
-	r.Steps, r.Seconds = uint32(windows-warm), ended-began
-	r.Batches = r.Batches * (windows - warm) / windows
+	counted := min(windows-warm, steps)
+	r.Steps, r.Seconds = uint32(counted), ended-began
+	r.Batches = r.Batches * counted / windows
 	r.BatchesS, r.TokensS, r.SlotsS = float64(r.Batches)/r.Seconds, tokens/r.Seconds, slots/r.Seconds
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"penstock/stages/internal/geometry"
 	"penstock/stages/internal/rundir"
 	"penstock/stages/internal/runtime"
+	"penstock/stages/internal/scenario"
 )
 
 // runReport is the speed of a whole run, start-up aside.
@@ -28,6 +29,12 @@ type runReport struct {
 	Idle      map[string]float64    `json:"idle"`       // share of an instance's time
 	Handoff   map[string][2]float64 `json:"handoff_ms"` // from publish to start of work, p50 and p99, by instance
 	PeakBytes int64                 `json:"peak_bytes"` // proportional set size of all processes together
+	Peer      *peer                 `json:"peer,omitempty"`
+
+	Measured  *scenario.Measured `json:"measured,omitempty"`           // of a batch, as `penstock sim --measured` takes it
+	Predicted float64            `json:"predicted_tokens_s,omitempty"` // by the simulator, from these times
+	Bound     float64            `json:"bound_tokens_s,omitempty"`     // by target and step alone; see [scenario.Scenario.Bound]
+	OfBound   float64            `json:"of_bound,omitempty"`
 }
 
 func newBenchE2E(s streams) *cobra.Command {
@@ -37,8 +44,13 @@ func newBenchE2E(s streams) *cobra.Command {
 		Use:   "e2e",
 		Short: "Measure a whole run: every stage as a process",
 		Long: "e2e measures a run of all stages as processes: on the configured target and data, or, with --geometry, on a target of\n" +
-			"that size with random weights and on made-up documents, one optimizer step for the tokens of --batch documents. Weights\n" +
-			"and data are written to a temporary directory (TMPDIR) first, two bytes a parameter.",
+			"that size with random weights and on made-up documents, one batch for the tokens of --batch documents. Weights and data are\n" +
+			"written to a temporary directory (TMPDIR) first, two bytes a parameter; with --target-cache the weights stay in a folder and\n" +
+			"are written once.\n\n" +
+			"The report has the times of forward, copy and step, the tokens a second that the simulator predicts from them, and the bound\n" +
+			"that they set. Where a target and a drafter share a GPU, each takes longer than alone: then --alone names a file with what\n" +
+			"bench target and bench draft have printed there. With --warm-up, steps behind the measured ones are made too, because the last\n" +
+			"steps of a run have no next ones to share the time with.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
@@ -63,7 +75,9 @@ func newBenchE2E(s streams) *cobra.Command {
 	fs.IntVar(&o.warm, "warm-up", 0, "optimizer steps that are made first and not counted")
 	fs.StringVar(&o.geometry, "geometry", "", "`NAME`: one of "+strings.Join(geometry.Names(), ", "))
 	fs.StringVar(&o.lengths, "lengths", "fixed:3072", "of made-up documents: `fixed:N` or lognormal")
-	fs.IntVar(&o.batch, "batch", 4, "made-up documents of an optimizer step, on average")
+	fs.IntVar(&o.batch, "batch", 4, "made-up documents of a batch, on average")
+	fs.StringVar(&o.cache, "target-cache", "", "keep the made target in `DIR`, and take it from there if it is there")
+	fs.StringVar(&o.alone, "alone", "", "`FILE` with the reports of bench target and bench draft on this machine")
 	fs.Bool("json", true, "the report is JSON in any case")
 	return cmd
 }
@@ -109,6 +123,9 @@ func benchRun(ctx context.Context, f runtime.Flags, o benchOptions, progress io.
 	if err := preflight(cfg); err != nil {
 		return runReport{}, err
 	}
+	if o.warm > 0 {
+		f.Sets = append(f.Sets, "train.max_steps="+strconv.Itoa(o.warm+o.steps+o.behind(cfg)))
+	}
 	tmp, err := os.MkdirTemp("", "penstock-bench-")
 	if err != nil {
 		return runReport{}, fmt.Errorf("make a run directory: %w", err)
@@ -117,7 +134,8 @@ func benchRun(ctx context.Context, f runtime.Flags, o benchOptions, progress io.
 	if err != nil {
 		return runReport{}, err
 	}
-	out, err := train(ctx, f, dir, newDisplay(progress))
+	stages := newSeen(o.warm, o.warm+o.steps)
+	out, err := train(ctx, f, dir, newDisplay(progress), stages.take)
 	if err != nil {
 		return runReport{}, fmt.Errorf("%w (logs are kept in %s)", err, dir.Path())
 	}
@@ -127,15 +145,19 @@ func benchRun(ctx context.Context, f runtime.Flags, o benchOptions, progress io.
 	}
 	r := runReport{
 		Device: cfg.Device, Steps: s.Steps, Batches: s.Ledger.Batches, Seconds: s.Seconds, Idle: s.Idle,
-		Handoff: map[string][2]float64{}, PeakBytes: out.peak,
+		Handoff: map[string][2]float64{}, PeakBytes: out.peak, Peer: stages.pulled(),
 	}
 	if s.Seconds > 0 {
 		r.BatchesS, r.TokensS, r.SlotsS = float64(r.Batches)/s.Seconds, float64(s.Tokens)/s.Seconds, float64(s.Slots)/s.Seconds
 	}
 	if o.warm > 0 {
-		if err := r.since(dir, o.warm); err != nil {
+		if err := r.since(dir, o.warm, o.steps); err != nil {
 			return runReport{}, err
 		}
+		r.Idle = stages.idle()
+	}
+	if err := r.predict(ctx, cfg, o.alone, s, stages); err != nil {
+		return runReport{}, err
 	}
 	for _, st := range out.view.Stages {
 		if strings.HasPrefix(st.Instance, "pack") || strings.HasPrefix(st.Instance, "draft") {

@@ -73,7 +73,7 @@ func TestScripts(t *testing.T) {
 			return os.WriteFile(filepath.Join(env.WorkDir, "test.yaml"), []byte(config), 0o644)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"await": await, "awaiturl": awaitURL, "damage": damage, "kill9": kill9,
+			"await": await, "awaiturl": awaitURL, "damage": damage, "kill9": kill9, "predicted": predicted,
 		},
 	})
 }

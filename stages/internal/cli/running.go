@@ -45,8 +45,9 @@ type running struct {
 	logFile *os.File
 	sup     *supervise.Supervisor
 	view    *monitor.Tracker
-	notes   chan string // lines for the display
-	peak    int64       // most memory of all processes together, in bytes
+	watch   func(schema.Record) // is given every record of the board
+	notes   chan string         // lines for the display
+	peak    int64               // most memory of all processes together, in bytes
 	gpus    []*gpuMemory
 	mps     *mps // nil: there is none
 
@@ -244,6 +245,7 @@ func (r *running) connect(ctx context.Context) error {
 // onHint takes a board record into the view. A committed window forgives the deaths before it.
 func (r *running) onHint(h broker.Hint) error {
 	r.view.Apply(h.Record)
+	r.watch(h.Record)
 	switch rec := h.Record.(type) {
 	case schema.Note:
 		if h.Stored.After(r.began) { // an earlier session's stays on the board

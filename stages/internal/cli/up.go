@@ -51,7 +51,7 @@ func up(ctx context.Context, f runtime.Flags, d *display, out io.Writer, asJSON 
 	if err != nil {
 		return err
 	}
-	_, err = train(ctx, f, dir, d)
+	_, err = train(ctx, f, dir, d, func(schema.Record) {})
 	if errors.Is(err, errStopped) {
 		d.say("stopped: go on with `penstock up --run %s`", dir.Path())
 		return nil
@@ -70,14 +70,14 @@ type outcome struct {
 }
 
 // train runs all processes of a run until the drafter is trained, and ends them. Of a new run that cannot begin, nothing
-// stays.
-func train(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (outcome, error) {
+// stays. watch is given every record of the board.
+func train(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display, watch func(schema.Record)) (outcome, error) {
 	lock, err := dir.Lock()
 	if err != nil {
 		return outcome{}, err
 	}
 	defer lock.Release()
-	o, err := start(ctx, f, dir, d)
+	o, err := start(ctx, f, dir, d, watch)
 	if err != nil && inVain(dir, err, ctx.Err() != nil) {
 		if uerr := dir.Unmake(); uerr != nil {
 			return o, errors.Join(err, uerr)
@@ -90,7 +90,7 @@ func train(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (o
 }
 
 // start is train on a directory that nobody else uses.
-func start(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (outcome, error) {
+func start(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display, watch func(schema.Record)) (outcome, error) {
 	cfg, err := f.Resolve(dir)
 	if err != nil {
 		return outcome{}, err
@@ -114,6 +114,7 @@ func start(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display) (o
 	if err != nil {
 		return outcome{}, err
 	}
+	r.watch = watch
 	err = r.run(ctx, ps)
 	err = errors.Join(err, r.close(err))
 	if err == nil {

@@ -34,7 +34,7 @@ func (w *world) capacity(from, to mark) (by map[string]float64, bound float64) {
 	if pack > 0 {
 		by[packStage] = tokens / pack * float64(len(w.packers))
 	}
-	if n := w.s.GPUs; n > 0 && n < len(w.targets)+len(w.ranks) {
+	if w.s.Shares() {
 		busy := 1 - w.deviceIdle(from.at, to.at)
 		by[strings.Join([]string{targetStage, draftStage}, "+")] = tokens / span / busy
 	}

@@ -36,6 +36,9 @@ func DraftCosts(d hf.DrafterConfig) *Costs {
 	}}
 }
 
+// Rates say how the operations of a batch follow from its work.
+func (c *Costs) Rates() policy.Rates { return c.rates }
+
 // Seconds is what a batch of a bucket is expected to take. Before the first measurement it is a number of operations,
 // which orders batches as well.
 func (c *Costs) Seconds(bucket string, w policy.Work) float64 {

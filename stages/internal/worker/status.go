@@ -39,6 +39,7 @@ type Status struct {
 const (
 	Turn = "turn" // from the end of a window's gradients to the first work of the next, whose input was there
 	Pull = "pull" // of bytes from another GPU
+	Hand = "hand" // on a hop: from its publish to the start of work, where work waited for nothing else
 )
 
 func newStatus(w *Worker) *Status {

@@ -20,6 +20,7 @@ var ErrGone = errors.New("slot use is over")
 // Views reads the slots of other processes' pools. Read is for the device's goroutine alone.
 type Views struct {
 	w       *Worker
+	took    func(kind string, n uint64, d time.Duration)
 	dev     kernels.Device
 	open    *mem.Importer
 	landing kernels.Tensor // of what lies on another GPU; nil before there is any
@@ -49,7 +50,7 @@ func readable(info schema.PoolInfo, device string, half kernels.Type) error {
 func (w *Worker) OpenViews(dev kernels.Device) *Views {
 	open := mem.NewImporter(w.Run.Sockets())
 	open.GPU, _ = backend.GPU(w.Device)
-	return &Views{w: w, dev: dev, open: open, infos: map[string]schema.PoolInfo{}}
+	return &Views{w: w, took: w.Status.Took, dev: dev, open: open, infos: map[string]schema.PoolInfo{}}
 }
 
 // Close unmaps everything.
@@ -103,7 +104,7 @@ func (v *Views) pull(x, there kernels.Tensor, owner int) error {
 	began := time.Now()
 	p.Pull(x, there, owner)
 	err := v.dev.Sync()
-	v.w.Status.Took(Pull, uint64(x.Bytes()), time.Since(began))
+	v.took(Pull, uint64(x.Bytes()), time.Since(began))
 	return err
 }
 

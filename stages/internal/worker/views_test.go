@@ -3,12 +3,18 @@ package worker
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"penstock/kernels"
 	"penstock/kernels/cpu"
 	"penstock/kernels/mem"
 	"penstock/schema"
 )
+
+// puller is a device to which all memory is one.
+type puller struct{ kernels.Device }
+
+func (p puller) Pull(dst, src kernels.Tensor, _ int) { p.Copy(dst, src) }
 
 // TestWhatLiesOnAnotherGPUIsCopied: and lands in the same memory each time, while what lies here is read where it is.
 func TestWhatLiesOnAnotherGPUIsCopied(t *testing.T) {
@@ -17,7 +23,8 @@ func TestWhatLiesOnAnotherGPUIsCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	v := &Views{dev: dev, open: mem.NewImporter(t.TempDir())}
+	var pulled uint64
+	v := &Views{dev: puller{dev}, open: mem.NewImporter(t.TempDir()), took: func(_ string, bytes uint64, _ time.Duration) { pulled += bytes }}
 	v.open.GPU = 1
 	slot := kernels.Host(2, 3, []float32{1, 2, 3, 4, 5, 6})
 	var landed *float32
@@ -45,5 +52,12 @@ func TestWhatLiesOnAnotherGPUIsCopied(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	if want := uint64(slot.Bytes() + slot.Bytes()/2); pulled != want {
+		t.Errorf("%d bytes are booked as copied, want %d", pulled, want)
+	}
+	v.dev = dev
+	if err := v.here(schema.PoolInfo{Device: 0, SlotBytes: 64}, func(kernels.Tensor) error { return nil })(slot); err == nil {
+		t.Error("a device that copies from no other read its memory")
 	}
 }
