@@ -32,6 +32,8 @@ type Collective struct {
 	barred bool         // from communicators
 	id     []byte       // of the communicator
 	comm   kernels.Comm // nil before it is joined, and after
+	sums   int          // of it, all members being there
+	took   time.Duration
 }
 
 // offer is what a member that has brought its part tells the others.
@@ -88,6 +90,10 @@ func (c *Collective) leave() error {
 	if comm == nil {
 		return nil
 	}
+	if c.sums > 0 {
+		c.log.Info("ranks have added up on their devices", "epoch", c.epoch[1], "sums", c.sums, "each_in", (c.took / time.Duration(c.sums)).Round(time.Microsecond))
+	}
+	c.sums, c.took = 0, 0
 	return comm.Close()
 }
 
@@ -142,10 +148,12 @@ func (c *Collective) together(ctx context.Context, r Round, parts []Part, total 
 			return nil, err
 		}
 	}
+	began := time.Now()
 	c.comm.AllReduce(total, c.parts[0])
 	if err := c.comm.Wait(round); err != nil {
 		return nil, err
 	}
+	c.sums, c.took = c.sums+1, c.took+time.Since(began)
 	notes := make([][]byte, len(parts))
 	for i, o := range offers {
 		notes[i] = o.Note
