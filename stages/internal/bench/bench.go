@@ -11,6 +11,7 @@ import (
 	"penstock/kernels"
 	"penstock/schema/hf"
 	"penstock/stages/internal/geometry"
+	"penstock/stages/internal/model"
 	"penstock/stages/internal/plan"
 )
 
@@ -68,6 +69,18 @@ func (o Options) batch(r *rand.Rand) batch {
 		}
 	}
 	return b
+}
+
+// largest is the shape of the batch that takes the most memory.
+func (o Options) largest() (s model.Shape) {
+	o.Lengths.fixed = o.Lengths.Longest()
+	b := o.batch(rand.New(rand.NewPCG(0, 0)))
+	for d := range o.Batch {
+		lo, hi := b.offsets[d], b.offsets[d+1]
+		s.Lengths = append(s.Lengths, int(hi-lo))
+		s.Anchors = append(s.Anchors, min(o.Anchors, plan.CountValid(b.mask[lo:hi])))
+	}
+	return s
 }
 
 // work is one batch's cost, once it is done.

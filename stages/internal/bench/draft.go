@@ -38,6 +38,9 @@ func draft(ctx context.Context, o Options, dev *profiler) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	if err := d.Rehearse([]model.Shape{o.largest()}); err != nil {
+		return Report{}, err
+	}
 	grads := d.Weights.Like()
 	opt := model.NewOptimizer(dev, d.Weights, model.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Clip: 1})
 	loss := model.Loss{Kind: model.DFlash, Gamma: schema.DefaultGamma(cfg.BlockSize)}
