@@ -87,13 +87,14 @@ func TestCollectiveOfOneGPUTwice(t *testing.T) {
 	errs := make(chan error, 2)
 	for rank, d := range []*Device{a, b} {
 		go func() {
-			c, err := d.Join(ctx, id, rank, 2)
-			if err == nil {
-				err = errors.Join(errors.New("joined"), c.Close())
+			switch c, err := d.Join(ctx, id, rank, 2); {
+			case err == nil:
+				errs <- errors.Join(errors.New("joined"), c.Close())
+			case ctx.Err() != nil:
 				errs <- err
-				return
+			default:
+				errs <- nil
 			}
-			errs <- nil
 		}()
 	}
 	for range 2 {

@@ -97,8 +97,12 @@ func loadNCCL() (*nccl, error) {
 
 func openNCCL() (uintptr, error) {
 	const name = "libnccl.so.2"
+	dirs := []string{"", "/usr/local/cuda/lib64"}
+	if dir := os.Getenv(ncclDir); dir != "" {
+		dirs = append([]string{dir}, dirs...)
+	}
 	var errs []error
-	for _, dir := range []string{os.Getenv(ncclDir), "", "/usr/local/cuda/lib64"} {
+	for _, dir := range dirs {
 		path := name
 		if dir != "" {
 			if path = filepath.Join(dir, name); !exists(path) {
