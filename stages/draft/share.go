@@ -39,19 +39,15 @@ func (t *trainer) hungry(ctx context.Context) error {
 	return nil
 }
 
-// share hands back what this rank holds of a window that has just opened and another rank may begin sooner.
+// share hands back what this rank holds of a window that has just opened and another rank may begin sooner: first what lies on
+// another GPU.
 func (t *trainer) share(ctx context.Context) error {
 	for t.shared != nil && len(t.w.Ledger.Lineage().Members) > 1 {
 		var h worker.Hop
 		var ok bool
-		keep := depth
 		t.w.Ledger.View(func(l *policy.Lineage) {
-			h, ok = t.park.Take(func(r schema.Hop) bool {
-				if t.workable(l, r) {
-					keep--
-				}
-				return keep < 0
-			})
+			workable := func(r schema.Hop) bool { return t.workable(l, r) }
+			h, ok = t.park.Spare(depth, workable, func(r schema.Hop) bool { return t.views.Near(r.SlotRef) })
 		})
 		if !ok {
 			return nil

@@ -44,7 +44,7 @@ func between(a, b int, reaches, linked func(a, b int) (bool, error)) string {
 		case err != nil:
 			return fmt.Sprintf("not known (%v)", err)
 		case !ok:
-			return "no peer access, the driver copies through host memory"
+			return "no peer access, copies go through page-locked host memory"
 		}
 	}
 	switch ok, err := linked(a, b); {

@@ -23,7 +23,7 @@ func TestLinks(t *testing.T) {
 		{"cuda:0-1/float32", yes, no, "every pair of cuda:0-1/float32: peer access without NVLink"},
 		{"cuda:0-1", yes, fails, "every pair of cuda:0-1: peer access"},
 		{"cuda:0-1", fails, yes, "every pair of cuda:0-1: not known (no driver)"},
-		{"cuda:0-1", oneWay, yes, "every pair of cuda:0-1: no peer access, the driver copies through host memory"},
+		{"cuda:0-1", oneWay, yes, "every pair of cuda:0-1: no peer access, copies go through page-locked host memory"},
 		{"cuda:2-5", yes, neighbours, "gpu 2-3, 4-5: peer access over NVLink; gpu 2-4, 2-5, 3-4, 3-5: peer access without NVLink"},
 	} {
 		var got []string

@@ -89,6 +89,27 @@ func (p *Park) Choose(order policy.Order, cost func(schema.Hop) float64, may fun
 	return h, true
 }
 
+// Spare removes and returns a hop for which may holds and which the policy has handed back when so many are kept; its mark
+// stays until it is dropped.
+func (p *Park) Spare(keep int, may, near func(schema.Hop) bool) (Hop, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var own []bool
+	var at []int
+	for i, h := range p.hops {
+		if may(h.Record) {
+			own, at = append(own, near(h.Record)), append(at, i)
+		}
+	}
+	i := policy.Spare(own, keep)
+	if i < 0 {
+		return nil, false
+	}
+	h := p.hops[at[i]]
+	p.hops = slices.Delete(p.hops, at[i], at[i]+1)
+	return h, true
+}
+
 // Len returns the number of parked hops.
 func (p *Park) Len() int {
 	p.mu.Lock()

@@ -80,7 +80,7 @@ func (v *Views) Read(ctx context.Context, ref schema.SlotRef, rows, cols int, f 
 
 // here calls f with a tensor of a pool if this device's kernels can read it, else with a copy.
 func (v *Views) here(info schema.PoolInfo, f func(kernels.Tensor) error) func(kernels.Tensor) error {
-	if info.Device < 0 || int(info.Device) == v.open.GPU {
+	if v.inPlace(info) {
 		return f
 	}
 	return func(there kernels.Tensor) error {
@@ -106,6 +106,19 @@ func (v *Views) pull(x, there kernels.Tensor, owner int) error {
 	err := v.dev.Sync()
 	v.took(Pull, uint64(x.Bytes()), time.Since(began))
 	return err
+}
+
+// Near reports whether a slot lies where this device reads it in place, as far as its pool is known.
+func (v *Views) Near(ref schema.SlotRef) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	info, ok := v.infos[ref.Pool]
+	return !ok || v.inPlace(info)
+}
+
+// inPlace reports whether this device's kernels can read a pool where it lies.
+func (v *Views) inPlace(info schema.PoolInfo) bool {
+	return info.Device < 0 || int(info.Device) == v.open.GPU
 }
 
 // Announce puts a slab on the board for others to open.

@@ -56,6 +56,12 @@ func TestWhatLiesOnAnotherGPUIsCopied(t *testing.T) {
 	if want := uint64(slot.Bytes() + slot.Bytes()/2); pulled != want {
 		t.Errorf("%d bytes are booked as copied, want %d", pulled, want)
 	}
+	v.infos = map[string]schema.PoolInfo{"near": {Device: 1}, "far": {Device: 0}, "host": {Device: -1}}
+	for pool, want := range map[string]bool{"near": true, "far": false, "host": true, "not seen": true} {
+		if got := v.Near(schema.SlotRef{Pool: pool}); got != want {
+			t.Errorf("pool %q is near: %v", pool, got)
+		}
+	}
 	v.dev = dev
 	if err := v.here(schema.PoolInfo{Device: 0, SlotBytes: 64}, func(kernels.Tensor) error { return nil })(slot); err == nil {
 		t.Error("a device that copies from no other read its memory")
