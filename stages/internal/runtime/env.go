@@ -47,17 +47,16 @@ const (
 )
 
 // NATS returns the broker's address: that of --nats or of the configuration, else the one that the run's broker has
-// written to nats.url, for which it waits. A run that has ended has none until it is started again.
+// written to nats.url, for which it waits. That of a run which has ended may not come, or nobody may be there any more.
 func (e *Env) NATS(ctx context.Context) (string, error) {
+	if _, err := os.Stat(e.Run.Summary()); err == nil {
+		e.Log.Info("the run has ended: this goes on with it if the other stages do; `penstock up --run " + e.Run.Path() + "` starts them")
+	}
 	if e.Config.Broker.URL != "" {
 		return e.Config.Broker.URL, nil
 	}
-	what := "the broker's address in " + e.Run.URLFile()
-	if _, err := os.Stat(e.Run.Summary()); err == nil {
-		what += ": the run has ended, and `penstock up --run " + e.Run.Path() + "` looks whether anything is left to do"
-	}
 	var url string
-	err := await(ctx, e.Log, what, func() (done bool, err error) {
+	err := await(ctx, e.Log, "the broker's address in "+e.Run.URLFile(), func() (done bool, err error) {
 		url, err = e.Run.URL()
 		return url != "", err
 	})

@@ -125,7 +125,8 @@ func TestStartedByHandInAnyOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := startStage(t, "nats", "--run", run, "--instance", "target-3")
-	line(t, late.err, "nats.url: the run has ended, and `penstock up --run "+run+"` looks whether")
+	line(t, late.err, "the run has ended: this goes on with it if the other stages do; `penstock up --run "+run+"` starts them")
+	line(t, late.err, "for=\"the broker's address in "+run)
 	if err := dir.WriteURL("nats://127.0.0.1:1234"); err != nil {
 		t.Fatal(err)
 	}
