@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -50,10 +51,12 @@ func (d *display) show(v monitor.View) {
 		return
 	}
 	d.erase()
-	lines := v.Table()
-	if _, height, err := term.GetSize(int(d.w.(*os.File).Fd())); err == nil && height > 1 && len(lines) >= height {
-		lines = lines[:height-1] // a taller table could not be erased
+	width, height, err := term.GetSize(int(d.w.(*os.File).Fd()))
+	if err != nil || width < 1 || height < 2 { // it does not say
+		width, height = monitor.Width, math.MaxInt
 	}
+	lines := v.Table(width) // lines that are broken, or a taller table, could not be erased
+	lines = lines[:min(len(lines), height-1)]
 	fmt.Fprint(d.w, strings.Join(lines, "\n"), "\n")
 	d.drawn = len(lines)
 }

@@ -81,7 +81,7 @@ func status(ctx context.Context, f runtime.Flags, dir *rundir.Dir, out io.Writer
 		fmt.Fprintln(out, "finished")
 		return printSummary(out, dir, false)
 	}
-	_, err = fmt.Fprintln(out, strings.Join(st.Live.Table(), "\n"))
+	_, err = fmt.Fprintln(out, strings.Join(st.Live.Table(monitor.Width), "\n"))
 	return err
 }
 

@@ -50,7 +50,11 @@ func printSummary(out io.Writer, dir *rundir.Dir, asJSON bool) error {
 	if s.CrossEntropy != 0 && s.CrossEntropy != s.Loss {
 		entropy = fmt.Sprintf("   cross_entropy %.3f", s.CrossEntropy)
 	}
-	_, err = fmt.Fprintf(out, "steps %d   tokens %d   slots %d   seconds %.1f   loss %.3f%s\naccept_length %.3f   drafter %s\n",
-		s.Steps, s.Tokens, s.Slots, s.Seconds, s.Loss, entropy, s.AcceptLength, dir.Drafter())
+	accept := "not measured"
+	if s.AcceptLength > 0 {
+		accept = fmt.Sprintf("%.3f", s.AcceptLength)
+	}
+	_, err = fmt.Fprintf(out, "steps %d   tokens %d   slots %d   seconds %.1f   loss %.3f%s\naccept_length %s   drafter %s\n",
+		s.Steps, s.Tokens, s.Slots, s.Seconds, s.Loss, entropy, accept, dir.Drafter())
 	return err
 }

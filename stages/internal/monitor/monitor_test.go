@@ -120,7 +120,7 @@ func TestCrossEntropy(t *testing.T) {
 	if got, want := v.Line(), "window 1/2  loss 219.228  ce 3.125"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := v.Table()[1]; !strings.HasPrefix(got, "loss 219.228   ce 3.125   acceptance") {
+	if got := v.Table(Width)[1]; !strings.HasPrefix(got, "loss 219.228   ce 3.125   acceptance") {
 		t.Errorf("%q", got)
 	}
 	v.Loss = v.CrossEntropy
@@ -139,8 +139,9 @@ func TestTableFitsTheTerminal(t *testing.T) {
 			Buckets: []Bucket{{Name: name.Draw(t, "bucket"), Open: rapid.IntRange(-1, 1e9).Draw(t, "open"), Published: rapid.Uint32().Draw(t, "pub")}},
 			Stages:  []Stage{{Instance: name.Draw(t, "instance"), Waiting: rapid.String().Draw(t, "waiting"), Tokens: rapid.Uint64().Draw(t, "n"), Slots: 3}},
 		}
-		for _, line := range v.Table() {
-			if n := utf8.RuneCountInString(line); n > Width {
+		columns := rapid.IntRange(1, 2*Width).Draw(t, "columns")
+		for _, line := range v.Table(columns) {
+			if n := utf8.RuneCountInString(line); n > min(columns, Width) {
 				t.Fatalf("%d columns: %q", n, line)
 			}
 			if strings.ContainsAny(line, "\n\r") {
