@@ -5,11 +5,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -71,8 +73,9 @@ func TestBadFeaturesAreAnErrorInTheTrace(t *testing.T) {
 			names[s.Name]++
 			if s.Status.GetCode() == trace.Status_STATUS_CODE_ERROR {
 				failed = append(failed, s.Name+": "+s.Status.Message)
-				if len(s.Events) != 1 || s.Events[0].Name != "exception" {
-					t.Errorf("the failure of %s has events %v", s.Name, s.Events)
+				typed := slices.ContainsFunc(s.Attributes, func(kv *common.KeyValue) bool { return kv.Key == "error.type" && kv.Value.GetStringValue() != "" })
+				if len(s.Events) != 1 || s.Events[0].Name != "exception" || !typed {
+					t.Errorf("the failure of %s has attributes %v and events %v", s.Name, s.Attributes, s.Events)
 				}
 			}
 		}

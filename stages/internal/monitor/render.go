@@ -73,7 +73,9 @@ func (v View) pending() string {
 // Table is the view in lines of at most so many columns; more than Width it does not use.
 func (v View) Table(columns int) []string {
 	var lines []string
-	add := func(format string, args ...any) { lines = append(lines, clip(fmt.Sprintf(format, args...), min(columns, Width))) }
+	add := func(format string, args ...any) {
+		lines = append(lines, clip(fmt.Sprintf(format, args...), min(columns, Width)))
+	}
 
 	share := 0.0
 	if v.Total > 0 {

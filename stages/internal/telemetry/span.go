@@ -71,10 +71,7 @@ func (s *Span) EndAt(at time.Time, err error) {
 	if s.otel == nil {
 		return
 	}
-	if err != nil {
-		s.otel.RecordError(err, trace.WithTimestamp(at))
-		s.otel.SetStatus(codes.Error, err.Error())
-	}
+	failed(s.otel, at, err)
 	s.otel.End(trace.WithTimestamp(time.Unix(0, s.entry.End)))
 }
 
@@ -124,11 +121,18 @@ func (t *Tracer) Stepped(ctx context.Context, window uint32, began time.Time, ba
 	_, s := t.tracer.Start(ctx, Step, trace.WithNewRoot(), trace.WithTimestamp(began), trace.WithLinks(links...),
 		trace.WithAttributes(attribute.Int("penstock.window", int(window)), attribute.Int("penstock.batches", len(batches)),
 			attribute.String("penstock.device", t.process.Device)))
-	if err != nil {
-		s.RecordError(err)
-		s.SetStatus(codes.Error, err.Error())
-	}
+	failed(s, end, err)
 	s.End(trace.WithTimestamp(end))
+}
+
+// failed records an error, if there is one, in a span.
+func failed(s trace.Span, at time.Time, err error) {
+	if err == nil {
+		return
+	}
+	s.RecordError(err, trace.WithTimestamp(at))
+	s.SetAttributes(semconv.ErrorType(err))
+	s.SetStatus(codes.Error, err.Error())
 }
 
 func (t *Tracer) attributes(of Of) []attribute.KeyValue {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -102,7 +103,7 @@ func newExporter(ctx context.Context, protocol string, onError func(error)) (*ot
 func describe(ctx context.Context, p Process) (*resource.Resource, error) {
 	res, err := resource.New(ctx,
 		resource.WithAttributes(
-			semconv.ServiceName("penstock-"+p.Stage), semconv.ServiceNamespace("penstock"),
+			semconv.ServiceName("penstock-"+p.Stage), semconv.ServiceNamespace("penstock"), semconv.ServiceVersion(version()),
 			semconv.ServiceInstanceID(p.Run+"/"+p.Instance),
 			attribute.String("penstock.run", p.Run), attribute.String("penstock.instance", p.Instance), attribute.String("penstock.device", p.Device),
 		),
@@ -112,6 +113,14 @@ func describe(ctx context.Context, p Process) (*resource.Resource, error) {
 		return nil, fmt.Errorf("describe this process to OpenTelemetry: %w", err)
 	}
 	return res, nil
+}
+
+// version is that of the program, as its build knows it.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return ""
 }
 
 // Close delivers what is buffered, for a short time at most.
