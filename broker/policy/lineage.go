@@ -143,6 +143,16 @@ func (l *Lineage) Complete(window uint32, planned []uint32) (added, dead []uint3
 }
 
 // update changes a batch's status once per ledger sequence, so that an entry may be applied again.
+// Unclaimed counts a window's planned batches that nobody has claimed, nor given up.
+func (l *Lineage) Unclaimed(window uint32, planned []uint32) (n int) {
+	for _, id := range planned {
+		if l.Of(window, id).State < Claimed {
+			n++
+		}
+	}
+	return n
+}
+
 func (l *Lineage) update(b schema.Batch, seq uint64, f func(*Status)) {
 	if l.Stale(b) {
 		return

@@ -1,9 +1,18 @@
 package policy
 
-// Spare is the place of the batch that a rank hands back of those it has at hand when a window opens and another rank may begin
-// it sooner; -1 for none, where it has no more than it keeps. near says, in the order in which they would be worked on, which
+// Hold is how many batches of the open window a rank may have in hand, of which it works on one: so many that it need not wait
+// for the next, as long as each rank will still begin another; behind that the one it works on, because whoever is free first
+// should have what is left.
+func Hold(unclaimed, ranks, most int) int {
+	if unclaimed > ranks {
+		return most
+	}
+	return 1
+}
+
+// Spare is the place of the batch that a rank hands back of those it has at hand, because another may begin it sooner; -1 for none, where it has no more than it keeps. near says, in the order in which they would be worked on, which
 // lie on the rank's own GPU: of those that would have to be copied from another the last goes first, then the last of the rest.
-// Each goes back once a window at most, whoever takes it then, so that none is passed on for ever.
+// A rank that is given one again has asked for it, because it had room: so none is passed on for ever.
 func Spare(near []bool, keep int) int {
 	if len(near) <= keep {
 		return -1

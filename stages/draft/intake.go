@@ -47,9 +47,9 @@ func (t *trainer) intake(ctx context.Context) error {
 // take returns a parked hop that can be worked on or settled now. One that this rank is at work on, from another
 // delivery, waits for the outcome.
 func (t *trainer) take() (h worker.Hop, ok bool) {
-	room := t.shared == nil || t.flight.len() < depth
 	order := policy.Order{Deterministic: t.w.Config.Deterministic}
 	t.w.Ledger.View(func(l *policy.Lineage) {
+		room := t.shared == nil || t.flight.len() < t.hold(l)
 		h, ok = t.park.Choose(order, t.cost, func(r schema.Hop) bool {
 			return l.Gen >= t.gen && (l.Settled(r.Batch) && !t.flight.has(r.Index) || room && t.workable(l, r))
 		})
