@@ -64,11 +64,19 @@ func (j *judge) judge(now time.Time, s State) Health {
 }
 
 func pending(s State) string {
-	var words []string
+	var waits []waiters
 	for _, st := range s.Stages {
 		if st.State == "waiting" && st.Waiting != "" {
-			words = append(words, st.Instance+" waits for "+st.Waiting)
+			waits = joined(waits, st.Instance, st.Waiting, 1)
 		}
+	}
+	var words []string
+	for _, w := range waits {
+		verb := "waits"
+		if w.n > 1 {
+			verb = "wait"
+		}
+		words = append(words, w.name()+" "+verb+" for "+w.cause)
 	}
 	if len(words) == 0 {
 		return "the stages begin to work."
@@ -79,7 +87,7 @@ func pending(s State) string {
 // waiting names the busiest instance and the causes that the others wait for, and reports whether everybody waits.
 func waiting(s State) (text string, starved bool) {
 	busiest, least := "", 2.0
-	var idle []string
+	var idle []waiters
 	for _, p := range s.Timeline.Processes {
 		if p.Process == "batch" || len(p.Shares) == 0 { // the builder waits by design
 			continue
@@ -89,18 +97,50 @@ func waiting(s State) (text string, starved bool) {
 			busiest, least = p.Process, share
 		}
 		if share >= starving {
-			idle = append(idle, fmt.Sprintf("%s %d %% (%s)", p.Process, int(100*share+0.5), cause))
+			idle = joined(idle, p.Process, cause, share)
 		}
 	}
+	var words []string
+	for _, w := range idle {
+		words = append(words, fmt.Sprintf("%s %d %% (%s)", w.name(), int(100*w.sum/float64(w.n)+0.5), w.cause))
+	}
+	who := strings.Join(words, ", ")
 	switch {
 	case busiest == "":
 		return "No timeline yet.", false
 	case least >= starving:
-		return "Nobody is busy. Waiting: " + strings.Join(idle, ", ") + ".", true
+		return "Nobody is busy. Waiting: " + who + ".", true
 	case len(idle) == 0:
 		return fmt.Sprintf("%s is the bottleneck, idle %d %%; nobody waits for long.", busiest, int(100*least+0.5)), false
 	}
-	return fmt.Sprintf("%s is the bottleneck, idle %d %%. Waiting: %s.", busiest, int(100*least+0.5), strings.Join(idle, ", ")), false
+	return fmt.Sprintf("%s is the bottleneck, idle %d %%. Waiting: %s.", busiest, int(100*least+0.5), who), false
+}
+
+// waiters are the instances of a stage that wait for the same cause.
+type waiters struct {
+	first, stage, cause string
+	n                   int
+	sum                 float64 // of their shares
+}
+
+// joined adds an instance to those that wait as it does.
+func joined(list []waiters, instance, cause string, share float64) []waiters {
+	stage, _, _ := strings.Cut(instance, "-")
+	for i, w := range list {
+		if w.stage == stage && w.cause == cause {
+			list[i].n, list[i].sum = w.n+1, w.sum+share
+			return list
+		}
+	}
+	return append(list, waiters{instance, stage, cause, 1, share})
+}
+
+// name is that of the one instance, or says how many of the stage they are.
+func (w waiters) name() string {
+	if w.n == 1 {
+		return w.first
+	}
+	return fmt.Sprintf("%d %ss", w.n, w.stage)
 }
 
 // idleShare returns the part of the latest cells that a process waited, and its main cause.

@@ -199,8 +199,12 @@ func TestHealth(t *testing.T) {
 		{"starved", "warn", "Nobody is busy. Waiting: target-1 70 % (no slot), draft-1 60 % (window).", 0, func(s *State) {
 			s.Timeline.Processes = []Process{busy[0], lane("draft-1", 0.4, 0.6, "window")}
 		}},
-		{"starting", "ok", "Starting: draft-1 waits for the plan", 0, func(s *State) {
-			s.Windows, s.Stages = 0, []monitor.Stage{{Instance: "draft-1", State: "waiting", Waiting: "the plan"}}
+		{"many", "ok", "draft-1 is the bottleneck, idle 10 %. Waiting: 3 targets 80 % (no slot), target-4 60 % (no input).", 0, func(s *State) {
+			s.Timeline.Processes = []Process{busy[0], lane("target-2", 0.2, 0.8, "no slot"), lane("target-3", 0.1, 0.9, "no slot"), lane("target-4", 0.4, 0.6, "no input"), busy[1]}
+		}},
+		{"starting", "ok", "Starting: 2 targets wait for the plan; draft-1 waits for the plan.", 0, func(s *State) {
+			s.Windows, s.Stages = 0, []monitor.Stage{{Instance: "target-1", State: "waiting", Waiting: "the plan"},
+				{Instance: "target-2", State: "waiting", Waiting: "the plan"}, {Instance: "draft-1", State: "waiting", Waiting: "the plan"}}
 		}},
 		{"done", "ok", "Finished: 5 steps.", 0, func(s *State) { s.Done = true }},
 	} {
