@@ -1,10 +1,10 @@
 package policy
 
 // Hold is how many batches of the open window a rank may have in hand, of which it works on one: so many that it need not wait
-// for the next, as long as each rank will still begin another; behind that the one it works on, because whoever is free first
-// should have what is left.
+// for the next, as long as there are more than would fill the hands of all; behind that the one it works on, because whoever is
+// free first should have what is left. A slow rank so gets less of a window, however short that is.
 func Hold(unclaimed, ranks, most int) int {
-	if unclaimed > ranks {
+	if unclaimed > most*ranks {
 		return most
 	}
 	return 1

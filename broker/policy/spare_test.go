@@ -36,7 +36,7 @@ func TestSpare(t *testing.T) {
 }
 
 func TestHold(t *testing.T) {
-	for _, c := range []struct{ unclaimed, ranks, want int }{{4, 2, 2}, {3, 2, 2}, {2, 2, 1}, {0, 2, 1}, {24, 3, 2}, {1, 0, 2}} {
+	for _, c := range []struct{ unclaimed, ranks, want int }{{5, 2, 2}, {4, 2, 1}, {0, 2, 1}, {24, 3, 2}, {6, 3, 1}, {1, 0, 2}} {
 		if got := Hold(c.unclaimed, c.ranks, 2); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
