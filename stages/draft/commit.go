@@ -19,6 +19,9 @@ import (
 // closeWindow reduces a complete window over the members, has it committed, and steps. It reports false if the members
 // changed before the commit: then the reduced sum is void and this rank's parts stand.
 func (t *trainer) closeWindow(ctx context.Context, o *window, s standing) (bool, error) {
+	if t.shared == nil {
+		return true, t.stepAhead(ctx, o, s)
+	}
 	t.w.Book.Enter(account.Window)
 	t.closing = time.Now()
 	round, cancel := t.during(ctx, o, s)
@@ -94,26 +97,43 @@ func (t *trainer) commit(ctx context.Context, o *window, s standing) error {
 func (t *trainer) advance(ctx context.Context, o *window, s standing, r sum) error {
 	t.w.Book.Enter(account.Step)
 	stepped := t.traces.stepping(ctx, o.number, o.roots)
+	if err := t.acknowledgeAll(ctx, o); err != nil {
+		return err
+	}
+	p, err := t.stepOver(o, s, r)
+	stepped(err)
+	if err == nil {
+		err = t.publish(p)
+	}
+	if err != nil {
+		return err
+	}
+	return t.occasions()
+}
+
+// acknowledgeAll begins to settle the roots of a committed window.
+func (t *trainer) acknowledgeAll(ctx context.Context, o *window) error {
+	t.traces.committed(o.roots)
 	for _, root := range o.roots {
 		if err := t.settle.Do(ctx, t.acknowledge(root)); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// stepOver updates weights and totals from a window's sum.
+func (t *trainer) stepOver(o *window, s standing, r sum) (past, error) {
 	p := past{
 		line: lineage.Line{Gen: t.gen, Window: o.number, Epoch: o.epoch, Batches: s.added, Dead: s.dead,
 			Documents: r.tally.Documents, Tokens: r.tally.Tokens, Slots: r.tally.Slots, Keys: r.tally.Keys},
 		metric: metric{Window: o.number, Epoch: o.epoch, LR: t.schedule.LR(int(o.number)), Tokens: r.tally.Tokens, Slots: r.tally.Slots},
 	}
 	err := t.step(r, &p)
-	stepped(err)
-	if err != nil {
-		return err
+	if err == nil {
+		t.account(r.tally, &p)
 	}
-	t.account(r.tally, &p)
-	if err := t.publish(p); err != nil {
-		return err
-	}
-	return t.occasions()
+	return p, err
 }
 
 // acknowledge settles the root of a committed batch. One whose generation is over needs none.

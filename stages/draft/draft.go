@@ -31,10 +31,10 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		for incarnation := w.Incarnation; ; incarnation = slots.Incarnation() { // of the rank: what it did before is void
 			err := attend(ctx, w, run, incarnation)
 			var over worker.Superseded
-			if !errors.Is(err, errPutOut) && !errors.As(err, &over) {
+			if !errors.Is(err, errPutOut) && !errors.Is(err, errRefused) && !errors.As(err, &over) {
 				return err
 			}
-			w.Log.Warn("this rank is no longer a member, joining again", "err", err)
+			w.Log.Warn("this rank's weights are not the run's, joining again", "err", err)
 			give := func(ackSubject string) error { return w.Conn.NakRoot(ctx, ackSubject, 0) }
 			if err := w.Keeper.Abandon(give); err != nil && !errors.Is(err, broker.ErrGone) {
 				return err
@@ -69,6 +69,10 @@ func attend(ctx context.Context, w *worker.Worker, run *worker.RunPlan, incarnat
 	err = t.train(ctx)
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Cause(ctx))) {
 		if t.lead != nil {
+			if cerr := t.conclude(ctx); cerr != nil {
+				t.w.Log.Warn("the last step is not saved: its commit is not known to be stored", "err", cerr)
+				return context.Cause(ctx)
+			}
 			if serr := t.save(); serr != nil {
 				return serr
 			}
@@ -118,6 +122,9 @@ func (t *trainer) train(ctx context.Context) error {
 			if err := t.window(ctx); err != nil {
 				return fmt.Errorf("window %d: %w", t.state.Window, err)
 			}
+		}
+		if err := t.catchUp(ctx); err != nil {
+			return err
 		}
 		if err := t.inherit(); err != nil {
 			return err

@@ -22,7 +22,8 @@ type item struct {
 	claim uint64 // ledger sequence of the claim
 }
 
-// intake claims hops of the open window until ctx ends.
+// intake claims hops of the open window until ctx ends; a rank alone, those of the next one too, so that its batches are
+// there when the window opens.
 func (t *trainer) intake(ctx context.Context) error {
 	for {
 		changed, left := t.w.Ledger.Changed(), t.flight.left()
@@ -65,10 +66,11 @@ func (t *trainer) cost(r schema.Hop) float64 {
 	return t.costs.Seconds(r.Bucket, t.run.Work(t.run.Plan.Batch(int(r.Index))))
 }
 
-// workable says whether this rank may work on a hop now: its window is open, no other rank has claimed it, and this one
-// is not at work on it already, from another delivery.
+// workable says whether this rank may work on a hop now: its window is open, or for a rank alone the next one, no other rank
+// has claimed it, and this one is not at work on it already, from another delivery.
 func (t *trainer) workable(l *policy.Lineage, r schema.Hop) bool {
-	return r.Gen == t.gen && r.Window == l.Next && !l.Settled(r.Batch) && !l.Busy(r.Batch, t.me.Incarnation) && !t.flight.has(r.Index)
+	open := r.Window == l.Next || t.shared == nil && r.Window == l.Next+1
+	return r.Gen == t.gen && open && !l.Settled(r.Batch) && !l.Busy(r.Batch, t.me.Incarnation) && !t.flight.has(r.Index)
 }
 
 // admit claims a hop for the device, or settles it without work.

@@ -44,17 +44,30 @@ func (t *traces) training(ctx context.Context, h worker.Hop) (end func(error)) {
 	}
 }
 
-// stepping begins the optimizer step of a window over the batches of the given roots.
-func (t *traces) stepping(ctx context.Context, window uint32, roots []string) (end func(error)) {
-	began := time.Now()
+// committed ends the wait of batches, given by their roots, for their window's commit.
+func (t *traces) committed(roots []string) {
+	for _, b := range t.those(roots) {
+		_, s := t.w.Trace.Start(b.ctx, telemetry.Commit, b.trained, worker.Quiet(b.of))
+		s.End(nil)
+	}
+}
+
+func (t *traces) those(roots []string) (batches []traced) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var batches []traced
 	for _, r := range roots {
 		if b, ok := t.open[r]; ok {
 			batches = append(batches, b)
 		}
 	}
+	return batches
+}
+
+// stepping begins the optimizer step of a window over the batches of the given roots.
+func (t *traces) stepping(ctx context.Context, window uint32, roots []string) (end func(error)) {
+	began, batches := time.Now(), t.those(roots)
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for root, b := range t.open {
 		if b.of.Window < window { // refused by the ledger, or acknowledged by another rank
 			delete(t.open, root)
@@ -63,8 +76,6 @@ func (t *traces) stepping(ctx context.Context, window uint32, roots []string) (e
 	return func(err error) {
 		var linked []context.Context
 		for _, b := range batches {
-			_, s := t.w.Trace.Start(b.ctx, telemetry.Commit, b.trained, worker.Quiet(b.of))
-			s.End(err)
 			linked = append(linked, b.ctx)
 		}
 		t.w.Trace.Stepped(ctx, window, began, linked, err)

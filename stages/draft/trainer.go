@@ -61,6 +61,9 @@ type trainer struct {
 	ready     chan item          // claimed
 	scratch   chan *model.Params // free scratch gradients; deterministic order needs none
 	recorded  chan scratch       // computed, and the ledger knows
+	ahead     []item             // claimed, of a window that is not open yet
+	behind    *behind            // the window before, until the ledger has its commit: of a rank alone
+	committed chan struct{}      // it has
 }
 
 // newTrainer allocates everything that training needs; weights come when it enters the group.
@@ -86,7 +89,9 @@ func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device, incar
 		costs:    worker.DraftCosts(shape),
 		ready:    make(chan item, intakes),
 		scratch:  make(chan *model.Params, scratches),
-		recorded: make(chan scratch, scratches),
+		recorded: make(chan scratch, 2*cfg.Window.Batches), // of two windows: nobody waits to put one in
+
+		committed: make(chan struct{}, 1),
 	}
 	vocab, err := model.LoadVocabulary(dev, target)
 	if err != nil {

@@ -20,10 +20,11 @@ type window struct {
 	number   uint32
 	epoch    uint32 // of the plan
 	ids      []uint32
-	tallies  []tally  // of the parts
-	roots    []string // acknowledge subjects
-	waiting  int      // gradients computed whose addition the ledger has not confirmed
-	prepared uint64   // ledger sequence of this rank's last prepared record
+	tallies  []tally            // of the parts
+	summed   map[uint32]bool    // batches that are in the parts
+	adding   map[uint32]scratch // batches computed whose addition the ledger has not confirmed
+	roots    []string           // acknowledge subjects of what is in the parts
+	prepared uint64             // ledger sequence of this rank's last prepared record
 }
 
 // scratch is a batch's gradient on its way into a part.
@@ -46,35 +47,56 @@ func (t *trainer) window(ctx context.Context) error {
 		if !s.in {
 			return errPutOut
 		}
-		if s.complete && o.waiting == 0 {
+		if s.complete && t.mayClose(o) {
 			if closed, err := t.closeWindow(ctx, o, s); closed || err != nil {
 				return err
 			}
 			continue
 		}
 		t.w.Book.Enter(account.NoInput)
-		ready := t.ready
-		if o.waiting > 0 && t.lacksScratch() {
-			ready = nil
+		if s.complete {
+			t.w.Book.Enter(account.Window)
 		}
-		select {
-		case it := <-ready:
-			if err := t.compute(ctx, o, it); err != nil {
-				return err
-			}
-		case s := <-t.recorded:
-			if err := t.add(ctx, o, s); err != nil {
-				return err
-			}
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := t.progress(ctx, o, changed); err != nil {
+			return err
 		}
 	}
 }
 
+// mayClose says whether a complete window need not wait for the ledger any more.
+func (t *trainer) mayClose(o *window) bool {
+	if t.shared == nil {
+		return t.behind == nil
+	}
+	return len(o.adding) == 0
+}
+
+// progress does the next thing for a window that is there to be done, or returns when the ledger has changed.
+func (t *trainer) progress(ctx context.Context, o *window, changed <-chan struct{}) error {
+	ready := t.ready
+	if len(o.adding) > 0 && t.lacksScratch() {
+		ready = nil
+	} else if at := slices.IndexFunc(t.ahead, func(it item) bool { return it.hop.Record.Window <= o.number }); at >= 0 {
+		it := t.ahead[at]
+		t.ahead = slices.Delete(t.ahead, at, at+1)
+		return t.compute(ctx, o, it)
+	}
+	select {
+	case it := <-ready:
+		return t.compute(ctx, o, it)
+	case s := <-t.recorded:
+		return t.add(ctx, o, s)
+	case <-t.committed:
+		return t.confirm(ctx, o)
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 func (t *trainer) openWindow() *window {
-	o := &window{number: t.state.Window, tallies: make([]tally, len(t.parts))}
+	o := &window{number: t.state.Window, tallies: make([]tally, len(t.parts)), summed: map[uint32]bool{}, adding: map[uint32]scratch{}}
 	for _, p := range t.run.Plan.Window(int(o.number)) {
 		o.ids, o.epoch = append(o.ids, uint32(p.Index)), uint32(p.Epoch)
 	}
@@ -99,6 +121,10 @@ type standing struct {
 func (t *trainer) standing(o *window) (s standing) {
 	t.w.Ledger.View(func(l *policy.Lineage) {
 		s.epoch, s.members, s.control = l.Epoch, l.Members, l.Control
+		if t.shared == nil {
+			t.standAlone(l, o, &s)
+			return
+		}
 		s.in = l.Gen == t.gen && l.Next == o.number && (l.Members == nil || slices.Contains(l.Members, t.me))
 		s.added, s.dead, s.complete = l.Complete(o.number, o.ids)
 		for _, id := range s.added {
@@ -120,11 +146,15 @@ func (t *trainer) part(o *window, id uint32) int {
 	return 0
 }
 
-// compute runs the drafter on a claimed batch and sends the gradient on to the ledger. It discards a batch whose window
-// went on without it.
+// compute runs the drafter on a claimed batch and sends the addition to the ledger. It keeps a batch of a later window for
+// that, and discards one whose window went on without it.
 func (t *trainer) compute(ctx context.Context, o *window, it item) error {
 	r := it.hop.Record
-	if r.Window != o.number {
+	if r.Window > o.number {
+		t.ahead = append(t.ahead, it)
+		return nil
+	}
+	if r.Window < o.number || t.rejected(r) {
 		return t.discard(ctx, it)
 	}
 	s := scratch{item: it}
@@ -145,16 +175,17 @@ func (t *trainer) compute(ctx context.Context, o *window, it item) error {
 	err := t.use(ctx, r, func(feats kernels.Tensor) error { return t.gradient(&s, feats) })
 	trained(err)
 	if err != nil {
-		if !t.w.Config.Deterministic {
-			t.scratch <- s.grads
-		}
+		t.free(s)
 		if err := t.giveUp(ctx, it, err); err != nil {
 			return fmt.Errorf("batch %d: %w", r.Index, err)
 		}
 		return nil
 	}
 	t.costs.Observe(r.Bucket, t.run.Work(t.run.Plan.Batch(int(r.Index))), time.Since(began))
-	o.waiting++
+	if t.shared == nil {
+		return t.sumAhead(ctx, o, s)
+	}
+	o.adding[r.Index] = s
 	return t.settle.Do(ctx, func(ctx context.Context) error { return t.record(ctx, s) })
 }
 
@@ -174,19 +205,13 @@ func (t *trainer) gradient(s *scratch, feats kernels.Tensor) error {
 	return err
 }
 
-// record writes the addition to the ledger; only then does the gradient go into the sum.
+// record writes the addition to the ledger. With several ranks the gradient goes into the sum only then.
 func (t *trainer) record(ctx context.Context, s scratch) error {
-	r := s.item.hop.Record
-	rec := schema.Added{Batch: r.Batch, Rank: t.me.Rank, Incarnation: t.me.Incarnation, RankEpoch: t.w.Ledger.Lineage().Epoch,
-		Documents: r.Documents, Tokens: r.Tokens, Slots: uint32(s.tally.Slots)}
-	seq, err := t.w.Conn.Ledger().Added(ctx, rec, s.item.claim)
-	if err != nil && !errors.Is(err, broker.ErrLost) {
-		return err
+	err := t.writeAdded(ctx, &s)
+	if err != nil && (t.shared == nil || !errors.Is(err, broker.ErrLost)) {
+		return fmt.Errorf("batch %d: %w", s.item.hop.Record.Index, err)
 	}
 	s.err = err
-	if err == nil {
-		t.w.Ledger.Apply(broker.Entry{Seq: seq, Record: rec})
-	}
 	select {
 	case t.recorded <- s:
 		return nil
@@ -195,29 +220,76 @@ func (t *trainer) record(ctx context.Context, s scratch) error {
 	}
 }
 
-// add puts a recorded gradient into its part; one that the ledger refused is dropped with its hop.
-func (t *trainer) add(ctx context.Context, o *window, s scratch) error {
-	o.waiting--
-	h := s.item.hop
-	if s.err == nil {
-		t.w.Book.Enter(account.Compute)
-		i := t.part(o, h.Record.Index)
-		if t.w.Config.Deterministic {
-			o.tallies[i] = s.tally
-		} else {
-			t.parts[i].Add(s.grads)
-			o.tallies[i].add(s.tally)
+// writeAdded appends the addition, behind the rank's claim.
+func (t *trainer) writeAdded(ctx context.Context, s *scratch) error {
+	r := s.item.hop.Record
+	rec := schema.Added{Batch: r.Batch, Rank: t.me.Rank, Incarnation: t.me.Incarnation, RankEpoch: t.w.Ledger.Lineage().Epoch,
+		Documents: r.Documents, Tokens: r.Tokens, Slots: uint32(s.tally.Slots)}
+	for {
+		seq, err := t.w.Conn.Ledger().Added(ctx, rec, s.item.claim)
+		var lost *broker.LostError
+		if t.shared == nil && errors.As(err, &lost) {
+			if err = t.claimAgain(ctx, &s.item, lost.Winner); err == nil {
+				continue
+			}
 		}
-		t.w.Keeper.Hold(h.Record.Root) // before the packer's slot, whose owner has marked it, is released
-		o.roots = append(o.roots, h.Record.Root)
-		t.w.Status.Batches.Add(1)
-		t.w.Status.Tokens.Add(uint64(h.Record.Tokens))
+		if err == nil {
+			t.w.Ledger.Apply(broker.Entry{Seq: seq, Record: rec})
+		}
+		return err
 	}
+}
+
+// add has a recorded gradient in its part, and settles its hop; one that the ledger refused is dropped.
+func (t *trainer) add(ctx context.Context, o *window, s scratch) error {
+	h := s.item.hop
+	if t.shared == nil { // it is in the part
+		if b := t.behind; b != nil && b.o.number == h.Record.Window {
+			o = b.o
+		}
+	} else {
+		if s.err == nil {
+			t.sum(o, s)
+		}
+		t.free(s)
+	}
+	delete(o.adding, h.Record.Index)
+	t.flight.leave(h.Record.Index)
+	if err := t.settle.Do(ctx, t.settled(h)); err != nil {
+		return err
+	}
+	return t.follow(ctx)
+}
+
+// sum puts a gradient into its part of the window's sum.
+func (t *trainer) sum(o *window, s scratch) {
+	t.w.Book.Enter(account.Compute)
+	h := s.item.hop.Record
+	i := t.part(o, h.Index)
+	if t.w.Config.Deterministic {
+		o.tallies[i] = s.tally
+	} else {
+		t.parts[i].Add(s.grads)
+		o.tallies[i].add(s.tally)
+	}
+	t.w.Keeper.Hold(h.Root) // before the packer's slot, whose owner has marked it, is released
+	o.summed[h.Index] = true
+	o.roots = append(o.roots, h.Root)
+	t.w.Status.Batches.Add(1)
+	t.w.Status.Tokens.Add(uint64(h.Tokens))
+}
+
+// free gives a scratch gradient back.
+func (t *trainer) free(s scratch) {
 	if !t.w.Config.Deterministic {
 		t.scratch <- s.grads
 	}
-	t.flight.leave(h.Record.Index)
-	return t.settle.Do(ctx, t.settled(h))
+}
+
+// rejected says whether a batch is dead.
+func (t *trainer) rejected(r schema.Hop) (dead bool) {
+	t.w.Ledger.View(func(l *policy.Lineage) { dead = l.Of(r.Window, r.Index).State == policy.Dead })
+	return dead
 }
 
 // discard gives up a claimed batch whose window went on without it.
