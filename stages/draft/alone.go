@@ -23,10 +23,9 @@ var errRefused = errors.New("the ledger refuses what is in this rank's weights")
 
 // behind is a window that was stepped over, and whose commit is not known to be stored.
 type behind struct {
-	o          *window
-	s          standing
-	past       past
-	committing bool
+	o    *window
+	s    standing
+	past past
 }
 
 // standAlone is standing of a rank alone: a batch is added once it is in the sum.
@@ -43,7 +42,13 @@ func (t *trainer) standAlone(l *policy.Lineage, o *window, s *standing) {
 	s.complete = len(s.added)+len(s.dead) == len(o.ids)
 }
 
-// sumAhead puts a gradient into the sum, and its addition on the way as soon as the window before has committed.
+// news is that a gradient is in the sum, or that a window was stepped over.
+type news struct {
+	summed  scratch
+	stepped *behind
+}
+
+// sumAhead puts a gradient into the sum, and its addition on the way.
 func (t *trainer) sumAhead(ctx context.Context, o *window, s scratch) error {
 	if t.rejected(s.item.hop.Record) {
 		t.free(s)
@@ -51,11 +56,60 @@ func (t *trainer) sumAhead(ctx context.Context, o *window, s scratch) error {
 	}
 	t.sum(o, s)
 	t.free(s)
-	o.adding[s.item.hop.Record.Index] = s
-	if t.behind != nil {
+	o.computed = append(o.computed, s)
+	return t.announce(ctx, news{summed: s})
+}
+
+func (t *trainer) announce(ctx context.Context, n news) error {
+	select {
+	case t.news <- n:
 		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	return t.settle.Do(ctx, func(ctx context.Context) error { return t.record(ctx, s) })
+}
+
+// tell writes the news to the ledger until ctx ends: the additions of a window side by side, then its commit, then the
+// additions of the next one. A hop is settled behind its addition, and roots behind the commit, while the device goes on.
+func (t *trainer) tell(ctx context.Context) error {
+	stored, open := make(chan struct{}, cap(t.news)), 0
+	for {
+		var n news
+		select {
+		case n = <-t.news:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if n.stepped == nil {
+			open++
+			err := t.settle.Do(ctx, func(ctx context.Context) error {
+				if err := t.writeAdded(ctx, &n.summed); err != nil {
+					return fmt.Errorf("batch %d: %w", n.summed.item.hop.Record.Index, err)
+				}
+				stored <- struct{}{}
+				t.flight.leave(n.summed.item.hop.Record.Index)
+				return t.settled(n.summed.item.hop)(ctx)
+			})
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		for ; open > 0; open-- {
+			select {
+			case <-stored:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		if err := t.commitBehind(ctx, n.stepped); err != nil {
+			return fmt.Errorf("window %d: %w", n.stepped.o.number, err)
+		}
+		t.committed <- struct{}{} // there is room: one window is behind
+		if err := t.acknowledgeAll(ctx, n.stepped.o); err != nil {
+			return err
+		}
+	}
 }
 
 // claimAgain follows a record that was written behind the rank's claim, about other features of the batch than those that
@@ -85,24 +139,8 @@ func (t *trainer) stepAhead(ctx context.Context, o *window, s standing) error {
 	if err != nil {
 		return err
 	}
-	t.behind = &behind{o: o, s: s, past: p}
-	return t.follow(ctx)
-}
-
-// follow has the window behind committed once all its additions are stored.
-func (t *trainer) follow(ctx context.Context) error {
-	b := t.behind
-	if b == nil || b.committing || len(b.o.adding) > 0 {
-		return nil
-	}
-	b.committing = true
-	return t.settle.Do(ctx, func(ctx context.Context) error {
-		if err := t.commitBehind(ctx, b); err != nil {
-			return fmt.Errorf("window %d: %w", b.o.number, err)
-		}
-		t.committed <- struct{}{} // there is room: one window is behind
-		return nil
-	})
+	t.behind = &behind{o, s, p}
+	return t.announce(ctx, news{stepped: t.behind})
 }
 
 // commitBehind writes a commit that tells of what is in the weights.
@@ -118,26 +156,15 @@ func (t *trainer) commitBehind(ctx context.Context, b *behind) error {
 	return t.commit(ctx, b.o, b.s)
 }
 
-// confirm does what waited for the commit of the window behind.
-func (t *trainer) confirm(ctx context.Context, open *window) error {
+// confirm tells of the window behind, which has committed, and does what is due then.
+func (t *trainer) confirm() error {
 	t.w.Book.Enter(account.Step)
 	b := t.behind
 	t.behind = nil
-	if err := t.acknowledgeAll(ctx, b.o); err != nil {
-		return err
-	}
 	if err := t.publish(b.past); err != nil {
 		return err
 	}
-	if err := t.occasions(); err != nil {
-		return err
-	}
-	for _, s := range open.adding {
-		if err := t.settle.Do(ctx, func(ctx context.Context) error { return t.record(ctx, s) }); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.occasions()
 }
 
 // catchUp returns when no window is behind.
@@ -160,7 +187,7 @@ func (t *trainer) conclude(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	for _, s := range b.o.adding {
+	for _, s := range b.o.computed {
 		if err := t.writeAdded(ctx, &s); err != nil {
 			return fmt.Errorf("window %d: %w", b.o.number, err)
 		}

@@ -107,6 +107,8 @@ func (t *trainer) train(ctx context.Context) error {
 	n := intakes
 	if t.shared != nil {
 		n = depth
+	} else {
+		g.Go(func() error { return t.tell(ctx) })
 	}
 	for range n {
 		g.Go(func() error { return t.intake(ctx) })

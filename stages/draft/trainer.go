@@ -63,7 +63,8 @@ type trainer struct {
 	recorded  chan scratch       // computed, and the ledger knows
 	ahead     []item             // claimed, of a window that is not open yet
 	behind    *behind            // the window before, until the ledger has its commit: of a rank alone
-	committed chan struct{}      // it has
+	news      chan news          // what the ledger is to be told by a rank alone, in its order
+	committed chan struct{}      // the ledger has the commit of the window behind
 }
 
 // newTrainer allocates everything that training needs; weights come when it enters the group.
@@ -89,8 +90,9 @@ func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device, incar
 		costs:    worker.DraftCosts(shape),
 		ready:    make(chan item, intakes),
 		scratch:  make(chan *model.Params, scratches),
-		recorded: make(chan scratch, 2*cfg.Window.Batches), // of two windows: nobody waits to put one in
+		recorded: make(chan scratch, scratches),
 
+		news:      make(chan news, 2*(cfg.Window.Batches+1)), // of the window behind and the open one: the device never waits
 		committed: make(chan struct{}, 1),
 	}
 	vocab, err := model.LoadVocabulary(dev, target)

@@ -20,11 +20,12 @@ type window struct {
 	number   uint32
 	epoch    uint32 // of the plan
 	ids      []uint32
-	tallies  []tally            // of the parts
-	summed   map[uint32]bool    // batches that are in the parts
-	adding   map[uint32]scratch // batches computed whose addition the ledger has not confirmed
-	roots    []string           // acknowledge subjects of what is in the parts
-	prepared uint64             // ledger sequence of this rank's last prepared record
+	tallies  []tally         // of the parts
+	summed   map[uint32]bool // batches that are in the parts
+	computed []scratch       // that went into the sum before the ledger confirmed their addition
+	waiting  int             // gradients that go into the sum when it has
+	roots    []string        // acknowledge subjects of what is in the parts
+	prepared uint64          // ledger sequence of this rank's last prepared record
 }
 
 // scratch is a batch's gradient on its way into a part.
@@ -68,13 +69,13 @@ func (t *trainer) mayClose(o *window) bool {
 	if t.shared == nil {
 		return t.behind == nil
 	}
-	return len(o.adding) == 0
+	return o.waiting == 0
 }
 
 // progress does the next thing for a window that is there to be done, or returns when the ledger has changed.
 func (t *trainer) progress(ctx context.Context, o *window, changed <-chan struct{}) error {
 	ready := t.ready
-	if len(o.adding) > 0 && t.lacksScratch() {
+	if o.waiting > 0 && t.lacksScratch() {
 		ready = nil
 	} else if at := slices.IndexFunc(t.ahead, func(it item) bool { return it.hop.Record.Window <= o.number }); at >= 0 {
 		it := t.ahead[at]
@@ -87,7 +88,7 @@ func (t *trainer) progress(ctx context.Context, o *window, changed <-chan struct
 	case s := <-t.recorded:
 		return t.add(ctx, o, s)
 	case <-t.committed:
-		return t.confirm(ctx, o)
+		return t.confirm()
 	case <-changed:
 		return nil
 	case <-ctx.Done():
@@ -96,7 +97,7 @@ func (t *trainer) progress(ctx context.Context, o *window, changed <-chan struct
 }
 
 func (t *trainer) openWindow() *window {
-	o := &window{number: t.state.Window, tallies: make([]tally, len(t.parts)), summed: map[uint32]bool{}, adding: map[uint32]scratch{}}
+	o := &window{number: t.state.Window, tallies: make([]tally, len(t.parts)), summed: map[uint32]bool{}}
 	for _, p := range t.run.Plan.Window(int(o.number)) {
 		o.ids, o.epoch = append(o.ids, uint32(p.Index)), uint32(p.Epoch)
 	}
@@ -185,7 +186,7 @@ func (t *trainer) compute(ctx context.Context, o *window, it item) error {
 	if t.shared == nil {
 		return t.sumAhead(ctx, o, s)
 	}
-	o.adding[r.Index] = s
+	o.waiting++
 	return t.settle.Do(ctx, func(ctx context.Context) error { return t.record(ctx, s) })
 }
 
@@ -205,11 +206,11 @@ func (t *trainer) gradient(s *scratch, feats kernels.Tensor) error {
 	return err
 }
 
-// record writes the addition to the ledger. With several ranks the gradient goes into the sum only then.
+// record writes the addition to the ledger; only then does the gradient go into the sum.
 func (t *trainer) record(ctx context.Context, s scratch) error {
 	err := t.writeAdded(ctx, &s)
-	if err != nil && (t.shared == nil || !errors.Is(err, broker.ErrLost)) {
-		return fmt.Errorf("batch %d: %w", s.item.hop.Record.Index, err)
+	if err != nil && !errors.Is(err, broker.ErrLost) {
+		return err
 	}
 	s.err = err
 	select {
@@ -240,25 +241,16 @@ func (t *trainer) writeAdded(ctx context.Context, s *scratch) error {
 	}
 }
 
-// add has a recorded gradient in its part, and settles its hop; one that the ledger refused is dropped.
+// add puts a recorded gradient into its part; one that the ledger refused is dropped with its hop.
 func (t *trainer) add(ctx context.Context, o *window, s scratch) error {
+	o.waiting--
 	h := s.item.hop
-	if t.shared == nil { // it is in the part
-		if b := t.behind; b != nil && b.o.number == h.Record.Window {
-			o = b.o
-		}
-	} else {
-		if s.err == nil {
-			t.sum(o, s)
-		}
-		t.free(s)
+	if s.err == nil {
+		t.sum(o, s)
 	}
-	delete(o.adding, h.Record.Index)
+	t.free(s)
 	t.flight.leave(h.Record.Index)
-	if err := t.settle.Do(ctx, t.settled(h)); err != nil {
-		return err
-	}
-	return t.follow(ctx)
+	return t.settle.Do(ctx, t.settled(h))
 }
 
 // sum puts a gradient into its part of the window's sum.
