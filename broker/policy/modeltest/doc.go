@@ -20,6 +20,10 @@
 // what it has acknowledged has an older store, which is a new generation. Single hops and releases may
 // be lost nevertheless: their slot's owner hands on again what the open window waits for.
 //
+// A rank alone sums, steps and computes on while its records are on their way. Nobody can tell: until they are stored
+// nothing comes of it, and if they are refused it is gone. So it sums here when its addition is stored, and steps when its
+// commit is; what shows is that it claims the next window's batches, and starts again when a batch is dead that it has summed.
+//
 // The table counterparts, beside the test of it, names for each step the code of the stages that does it; the test
 // compares the rules that both ask.
 //

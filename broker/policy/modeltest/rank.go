@@ -12,6 +12,7 @@ var rankSteps = []step{
 	{"rank claims hop", false, (*Model).claimable, (*Model).claim},
 	{"rank has copied hop", false, (*Model).reading, (*Model).copied},
 	{"rank adds hop", false, (*Model).addable, (*Model).add},
+	{"rank alone is refused hop", false, (*Model).refused, (*Model).startAgain},
 }
 
 // member reports whether a rank is alive and in the group.
@@ -27,9 +28,11 @@ func (m *Model) trainArrivals(s *State, add func(a, b int)) {
 	}
 }
 
-// opened reports whether a rank may look at a hop: its window is the one that the rank sums, or it is old.
+// opened reports whether a rank may look at a hop: its window is the one that the rank sums, or for a rank alone the one
+// behind it, or it is old.
 func (m *Model) opened(s *State, r int, h hop) bool {
-	return m.unneeded(s, h) || m.batches[h.batch].window == s.led.window && s.led.window == s.ranks[r].window
+	w := m.batches[h.batch].window
+	return m.unneeded(s, h) || (w == s.led.window || m.Ranks == 1 && w == s.led.window+1) && s.led.window == s.ranks[r].window
 }
 
 // claimable lists the hops that a rank can claim or drop: those it holds, or, where receiving is no step, those queued.
@@ -100,13 +103,18 @@ func (m *Model) claim(s *State, r, i int) error {
 	st := s.status(m, h.batch)
 	mine := st.State == policy.Claimed && st.Owner == owner(uint8(r), rk.inc)
 	if !mine && !m.without(ClaimBeforeWork) {
-		m.append(s, h.batch, h.gen, schema.Claim{Batch: m.named(h.batch, h.gen), Rank: rankName(uint8(r)), Incarnation: owner(uint8(r), rk.inc), RankEpoch: uint32(rk.epoch)})
+		m.append(s, h.batch, h.gen, m.claimed(h, uint8(r), &rk))
 	}
 	h.claim, h.state = 1, hopReading
 	if m.Grain.Reads && h.ref.match != stale && h.ref.match != gone {
 		return nil
 	}
 	return m.copied(s, r, i)
+}
+
+// claimed is a rank's claim on a hop's batch.
+func (m *Model) claimed(h *hop, r uint8, rk *rank) schema.Claim {
+	return schema.Claim{Batch: m.named(h.batch, h.gen), Rank: rankName(r), Incarnation: owner(r, rk.inc), RankEpoch: uint32(rk.epoch)}
 }
 
 // giveBack ends a claim whose work is given up, so that no other rank waits for it.
@@ -140,20 +148,31 @@ func (m *Model) copied(s *State, r, i int) error {
 	return nil
 }
 
-// addable lists what a rank has computed: if it adds in order, only the lowest index.
+// addable lists what a rank has computed of the open window: if it adds in order, only the lowest index.
 func (m *Model) addable(s *State, add func(a, b int)) {
 	lowest, ok := s.led.lineage.Lowest(s.led.lineage.Next, m.planned(s.led.window))
 	for i, h := range s.hops {
-		if h.edge == trainEdge && h.state == hopCopied && (!m.InOrder || m.settledBatch(s, h.batch, h.gen) || ok && uint32(h.batch) == lowest) {
+		if h.edge != trainEdge || h.state != hopCopied {
+			continue
+		}
+		w := m.batches[h.batch].window
+		mayAdd := w == s.led.window && w == s.ranks[h.holder].window || w > s.led.window && m.without(AddBehindCommit)
+		turn := mayAdd && (!m.InOrder || ok && uint32(h.batch) == lowest)
+		if turn || m.settledBatch(s, h.batch, h.gen) {
 			add(int(h.holder), i)
 		}
 	}
 }
 
-// add writes the addition and sums the gradient; if the claim is not the last record any more, it drops both.
+// add writes the addition and sums the gradient; if the claim is not the last record any more, it drops both. A rank alone
+// has summed already: it claims the batch once more, whose other features somebody found bad.
 func (m *Model) add(s *State, r, i int) error {
 	h := &s.hops[i]
 	rk := &s.ranks[r]
+	if h.claim == 0 && m.Ranks == 1 && !m.settledBatch(s, h.batch, h.gen) {
+		m.append(s, h.batch, h.gen, m.claimed(h, uint8(r), rk))
+		h.claim = 1
+	}
 	mine := h.claim == 1 || m.without(CompareAndSet)
 	h.claim = 0
 	if !mine || m.stale(s, h.batch, h.gen) {
@@ -169,6 +188,24 @@ func (m *Model) add(s *State, r, i int) error {
 		m.settleRoot(s, b)
 	}
 	return m.finish(s, i)
+}
+
+// refused lists the dead batches that may be in the sum of a rank alone: it looks before it sums, and somebody may write
+// between that and the addition.
+func (m *Model) refused(s *State, add func(a, b int)) {
+	for i, h := range s.hops {
+		if m.Ranks == 1 && h.edge == trainEdge && h.state == hopCopied && h.gen == s.gen && m.batches[h.batch].window == s.led.window &&
+			s.status(m, h.batch).State == policy.Dead {
+			add(int(h.holder), i)
+		}
+	}
+}
+
+// startAgain gives up the rank's weights; a new generation follows.
+func (m *Model) startAgain(s *State, r, _ int) error {
+	s.ranks[r] = rank{inc: s.ranks[r].inc}
+	s.requeue(trainEdge, r)
+	return nil
 }
 
 // settleRoot acknowledges a batch's root.

@@ -32,6 +32,7 @@ const (
 	MembersAreNew               // whoever joins the group does so as another incarnation
 	FirstControlWins            // commit and epoch exclude each other
 	StepAfterCommit             // a rank steps only when it has read the commit
+	AddBehindCommit             // an addition follows the commit of the window before its own
 	AckAfterCommit              // roots are acknowledged only then
 	DropOldGenerations          // records of a lower generation are dropped
 	PurgeOldGeneration          // opening a generation purges the queues
@@ -46,7 +47,7 @@ var ruleNames = [rules]string{
 	"None", "CreditFloor", "PublishWithinLookahead", "PublishInPlanOrder", "ResumeBehindTail", "ReserveTarget", "ReservePack",
 	"ReleaseNamesGeneration", "ReleaseNamesOwner", "ReleaseBeforeAck", "DropReleases", "DropCommittedReleases", "FreeCommitted", "HandOnAgain", "FreeOldGeneration",
 	"BumpBeforeWrite", "CheckAfterCopy", "RankChecksAfterCopy", "HopLimitCoversSlots", "ParkUntilOpen", "CompareAndSet",
-	"ClaimBeforeWork", "GiveBackClaims", "OutsidersAreVoid", "MembersAreNew", "FirstControlWins", "StepAfterCommit", "AckAfterCommit", "DropOldGenerations",
+	"ClaimBeforeWork", "GiveBackClaims", "OutsidersAreVoid", "MembersAreNew", "FirstControlWins", "StepAfterCommit", "AddBehindCommit", "AckAfterCommit", "DropOldGenerations",
 	"PurgeOldGeneration", "ConsumersPerGeneration", "ReserveLowest", "FreeWhenMovedBack", "ReserveBuffer",
 }
 

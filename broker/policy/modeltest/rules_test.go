@@ -32,7 +32,7 @@ var without = []struct {
 		s.Deterministic, s.InOrder, s.Ordered, s.Lean, s.Ranks, s.Faults.Rank, s.Grain.Reads = true, true, true, true, 2, 1, true
 	})},
 	{HopLimitCoversSlots, "nobody can do anything", with("", twoThird, func(s *System) { s.Grain.Train = true })},
-	{ParkUntilOpen, "never completes", with("", twoThird, func(s *System) { s.Grain.Train = true })},
+	{ParkUntilOpen, "never completes", with("", [][]int{{0, 1}, {0}, {2}}, func(s *System) { s.Lookahead, s.Grain.Train = 2, true })},
 	{CompareAndSet, "sums of two members", with("", [][]int{{0, 1}}, func(s *System) { s.Ranks, s.Faults.LostMarks, s.Grain.Train = 2, 1, true })},
 	{ClaimBeforeWork, "both work on batch 0", with("", alone, func(s *System) { s.Ranks, s.Faults.LostMarks, s.Faults.Rank, s.Grain.Train = 2, 1, 1, true })},
 	{GiveBackClaims, "nobody can do anything", with("", alone, func(s *System) { s.Ranks, s.Faults.Packer, s.Grain.Train = 2, 1, true })},
@@ -40,6 +40,7 @@ var without = []struct {
 	{MembersAreNew, "commits batches", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
 	{FirstControlWins, "made incomplete", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
 	{StepAfterCommit, "trained again", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
+	{AddBehindCommit, "commits batches", with("", oneOne, nil)},
 	{AckAfterCommit, "nobody can do anything", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
 	{DropOldGenerations, "adds batch 0 twice", with("", oneOne, func(s *System) { s.Faults.Rank = 1 })},
 	{PurgeOldGeneration, "the tripwire refuses roots", with("", [][]int{{0}, {0}, {0}}, func(s *System) { s.Faults.Rank = 1 })},
