@@ -40,7 +40,7 @@ var without = []struct {
 	{MembersAreNew, "commits batches", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
 	{FirstControlWins, "made incomplete", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
 	{StepAfterCommit, "trained again", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
-	{AddBehindCommit, "commits batches", with("", oneOne, nil)},
+	{AddBehindCommit, "commits batches", with("", oneOne, func(s *System) { s.AtCeiling = true })},
 	{AckAfterCommit, "nobody can do anything", with("", twoOne, func(s *System) { s.Ranks, s.Faults.Rank = 2, 1 })},
 	{DropOldGenerations, "adds batch 0 twice", with("", oneOne, func(s *System) { s.Faults.Rank = 1 })},
 	{PurgeOldGeneration, "the tripwire refuses roots", with("", [][]int{{0}, {0}, {0}}, func(s *System) { s.Faults.Rank = 1 })},
