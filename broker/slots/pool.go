@@ -115,12 +115,6 @@ func (p *Pool) FreeBefore(window uint32) []Use {
 	return p.freeIf(func(u *Use) bool { return u.Batch.Window < window })
 }
 
-// FreeFrom frees the slots of batches from plan index on, and returns their uses: what deterministic order needs when
-// the lowest batch that is missing moves back.
-func (p *Pool) FreeFrom(index uint32) []Use {
-	return p.freeIf(func(u *Use) bool { return u.Batch.Index >= index })
-}
-
 // FreeAll frees every slot, as a new generation of the run demands, and returns their uses.
 func (p *Pool) FreeAll() []Use { return p.freeIf(func(*Use) bool { return true }) }
 

@@ -145,10 +145,6 @@ func TestPool(t *testing.T) {
 				oldest++
 				remove(p.FreeBefore(oldest), func(u Use) bool { return u.Batch.Window < oldest })
 			},
-			"move back": func(t *rapid.T) {
-				from := rapid.Uint32Range(0, 9).Draw(t, "from")
-				remove(p.FreeFrom(from), func(u Use) bool { return u.Batch.Index >= from })
-			},
 			"new generation": func(t *rapid.T) { remove(p.FreeAll(), func(Use) bool { return true }) },
 			"": func(t *rapid.T) {
 				var want []Use

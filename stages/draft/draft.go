@@ -3,7 +3,8 @@
 //
 // A batch goes through intake (claim, copy), the device (forward, backward), the ledger (added) and only then into the
 // rank's part of the window's sum. A window that is complete is reduced over the ranks, committed by one of them, and
-// stepped by each that has read the commit; then its roots are acknowledged.
+// stepped by each that has read the commit; then its roots are acknowledged. A rank alone goes ahead of the ledger by a
+// window: see alone.go.
 package draft
 
 import (

@@ -53,7 +53,7 @@ var counterparts = []struct {
 var none = map[string]string{
 	"packer hands back hop":                         "only without ParkUntilOpen",
 	"rank steps without the commit":                 "only without StepAfterCommit",
-	"owner frees what lies behind the lowest index": "only if a rank adds in order; the stages have a part of the sum for each batch",
+	"owner frees what lies behind the lowest index": "only for ranks that add in plan order: those of the stages have a part of the sum for each batch, so that what lies behind the lowest index is added and its slots come free",
 	"a dead rank's addition arrives":                "the wire",
 	"a dead rank's acknowledgement arrives":         "the wire",
 }

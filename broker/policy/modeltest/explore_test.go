@@ -80,6 +80,12 @@ var systems = []System{
 		s.Deterministic, s.InOrder, s.AtCeiling, s.Buffers, s.PackSlots = true, true, true, 2, 3
 	}),
 	with("deterministic, a target and a packer die", twoTwo, func(s *System) { s.Deterministic, s.Faults.Target, s.Faults.Packer = true, 1, 1 }),
+	with("deterministic, a part for each batch, one of two ranks dies", [][]int{{0, 0, 0}}, func(s *System) {
+		s.Deterministic, s.Lean, s.AtCeiling, s.Ranks, s.Faults.Rank = true, true, true, 2, 1
+	}),
+	with("deterministic, a part for each batch, one of two ranks dies, far ahead", [][]int{{0, 0}, {0}}, func(s *System) {
+		s.Deterministic, s.Ordered, s.Lean, s.AtCeiling, s.Ranks, s.Faults.Rank = true, true, true, true, 2, 1
+	}),
 	with("deterministic, one of two ranks dies", [][]int{{0, 0, 0}}, func(s *System) {
 		s.Deterministic, s.InOrder, s.Ordered, s.Lean, s.Ranks, s.Faults.Rank = true, true, true, true, 2, 1
 	}),

@@ -38,7 +38,7 @@ const (
 	PurgeOldGeneration          // opening a generation purges the queues
 	ConsumersPerGeneration      // and makes new consumers, which old acknowledgements do not reach
 	ReserveLowest               // deterministic: the last free slot is for the lowest index not added
-	FreeWhenMovedBack           // deterministic: when that index moves back, slots at or after it are freed
+	FreeWhenMovedBack           // for ranks that add in plan order: when that index moves back, slots at or after it are freed
 	ReserveBuffer               // deterministic: so is a rank's last buffer
 	rules
 )

@@ -66,8 +66,6 @@ var savings = []struct {
 		with("", oneOne, func(s *System) { s.Faults.LostMarks, s.Faults.Packer, s.Faults.Doubles = 1, 1, 1 })},
 	{ReserveLowest, "with a part of the sum for each batch, none waits for the lowest index",
 		with("", [][]int{{0, 1, 0}, {0}}, func(s *System) { s.Deterministic = true })},
-	{FreeWhenMovedBack, "with a part of the sum for each batch, those behind the lowest index are added, and their slots come free",
-		with("", [][]int{{0, 0, 0}}, func(s *System) { s.Deterministic, s.Ordered, s.Ranks, s.Faults.Rank = true, true, 2, 1 })},
 	{ReserveBuffer, "with a part of the sum for each batch, no copy waits for another batch",
 		with("", [][]int{{0, 1, 0, 0}}, func(s *System) { s.Deterministic, s.AtCeiling, s.Buffers, s.PackSlots = true, true, 2, 3 })},
 }

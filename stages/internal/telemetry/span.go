@@ -22,7 +22,7 @@ const (
 	Pack        = "pack"        // pack: until the features are published
 	Copy        = "copy"        // of features, into a packer's slot
 	Train       = "train"       // draft: forward and backward of the drafter
-	Commit      = "commit"      // from the gradient until the step that contains it
+	Commit      = "commit"      // from the gradient until its window has committed
 	Acknowledge = "acknowledge" // of the root
 	Step        = "step"        // a trace of its own, linked to the batches in it
 )
