@@ -105,10 +105,10 @@ func (t *trainer) tell(ctx context.Context) error {
 		if err := t.commitBehind(ctx, n.stepped); err != nil {
 			return fmt.Errorf("window %d: %w", n.stepped.o.number, err)
 		}
-		t.committed <- struct{}{} // there is room: one window is behind
 		if err := t.acknowledgeAll(ctx, n.stepped.o); err != nil {
 			return err
 		}
+		t.committed <- struct{}{} // there is room: one window is behind
 	}
 }
 

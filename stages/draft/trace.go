@@ -69,7 +69,7 @@ func (t *traces) stepping(ctx context.Context, window uint32, roots []string) (e
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for root, b := range t.open {
-		if b.of.Window+1 < window { // refused by the ledger, or acknowledged by another rank
+		if b.of.Window < window { // refused by the ledger, or acknowledged by another rank
 			delete(t.open, root)
 		}
 	}
