@@ -4,6 +4,7 @@ package observe_test
 
 import (
 	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,18 +15,19 @@ import (
 )
 
 // TestOverhead holds the processor time that tracing every batch costs against that of the default run: user and system
-// time of all processes, which other work on the machine changes little. What tracing costs is taken from runs whose work is
-// empty, where it is a part that can be seen, and the run's own time from the first steps of the default configuration.
+// time of all processes. What tracing costs is taken from runs whose work is empty, where it is a part that can be seen, and
+// the run's own time from the first steps of the default configuration. Other work on the machine only ever adds to such a
+// time, by what it takes of caches and cores, so the least of several counts.
 func TestOverhead(t *testing.T) {
-	const pairs = 3
+	const pairs = 4
 	empty := stagestest.Config(t, 1500, func(c *schema.Config) { c.Device, c.Train.Epochs = "null", 2 })
-	var off, on, batches float64
+	off, on, batches := math.Inf(1), math.Inf(1), 0
 	for range pairs {
 		var r receiver
-		off += cpu(t, empty)
-		on += cpu(t, empty, r.overHTTP(t)...)
+		off = min(off, cpu(t, empty))
+		on = min(on, cpu(t, empty, r.overHTTP(t)...))
 		traces, _ := r.sorted()
-		batches += float64(len(traces))
+		batches = len(traces)
 	}
 	c, err := schema.LoadConfig(filepath.Join(stagestest.Root(), "deploy/config/tiny.yaml"), []string{"train.max_steps=60", "eval.prompts=", "eval.every=0",
 		"target.dir=" + filepath.Join(stagestest.Root(), "deploy/demo/models/tiny-go"),
@@ -33,12 +35,16 @@ func TestOverhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r receiver
-	real := cpu(t, c, r.overHTTP(t)...)
-	traces, _ := r.sorted()
-	perBatch, cost := real/float64(len(traces)), (on-off)/batches
-	t.Logf("empty work: %.2f s of processor time untraced, %.2f s traced, %.0f batches: %.2f ms a batch", off, on, batches, 1000*cost)
-	t.Logf("default run: %.1f s, %d batches: %.0f ms a batch", real, len(traces), 1000*perBatch)
+	real, traced := math.Inf(1), 0
+	for range pairs {
+		var r receiver
+		real = min(real, cpu(t, c, r.overHTTP(t)...))
+		traces, _ := r.sorted()
+		traced = len(traces)
+	}
+	perBatch, cost := real/float64(traced), (on-off)/float64(batches)
+	t.Logf("empty work: %.2f s of processor time untraced, %.2f s traced, %d batches: %.2f ms a batch", off, on, batches, 1000*cost)
+	t.Logf("default run: %.1f s, %d batches: %.0f ms a batch", real, traced, 1000*perBatch)
 	t.Logf("tracing costs %.2f %% of the default run", 100*cost/perBatch)
 	if cost/perBatch > 0.01 {
 		t.Error("that is more than 1 %")

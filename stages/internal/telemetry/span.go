@@ -138,7 +138,7 @@ func failed(s trace.Span, at time.Time, err error) {
 func (t *Tracer) attributes(of Of) []attribute.KeyValue {
 	kv := make([]attribute.KeyValue, 0, 18)
 	kv = append(kv,
-		attribute.String("penstock.run", of.Run), attribute.Int("penstock.generation", int(of.Gen)), attribute.Int("penstock.epoch", int(of.Epoch)),
+		attribute.Int("penstock.generation", int(of.Gen)), attribute.Int("penstock.epoch", int(of.Epoch)),
 		attribute.Int("penstock.window", int(of.Window)), attribute.Int("penstock.batch", int(of.Index)),
 		attribute.String("penstock.bucket", of.Bucket), attribute.Int("penstock.tokens", int(of.Tokens)),
 		attribute.String("penstock.device", t.process.Device),
