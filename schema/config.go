@@ -74,6 +74,7 @@ type WindowConfig struct {
 // TrainConfig is the training recipe.
 type TrainConfig struct {
 	Anchors  int     `yaml:"anchors" arith:"true"` // at most, per document and epoch
+	Slots    int     `yaml:"slots" arith:"true"`   // whose activations a drafter holds at once, at most; 0: all of a batch's
 	LR       float64 `yaml:"lr" arith:"true"`
 	Loss     string  `yaml:"loss" arith:"true"`  // dflash or dpace
 	Gamma    float64 `yaml:"gamma" arith:"true"` // decay of the dflash loss; 0 for none

@@ -90,6 +90,7 @@ func (c *Config) checkFlow(p *checker) {
 func (c *Config) checkRecipe(p *checker) {
 	t, d := c.Train, c.Draft
 	p.count("train.anchors", t.Anchors, 1, 1<<20)
+	p.count("train.slots", t.Slots, 0, 1<<30)
 	p.ok(t.LR > 0 && t.LR <= 1, "train.lr", "%g is not above 0 and at most 1", t.LR)
 	p.choice("train.loss", t.Loss, "dflash", "dpace")
 	p.number("train.gamma", t.Gamma, 0, 1e6)

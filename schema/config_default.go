@@ -11,7 +11,7 @@ func Default() Config {
 		Data:   DataConfig{MaxLength: 3072, Buckets: "auto:8", Turns: "all", Thinking: "train"},
 		Batch:  BatchConfig{Tokens: 8192},
 		Window: WindowConfig{Batches: 8, Lookahead: 1},
-		Train: TrainConfig{Anchors: 512, LR: 6e-4, Loss: "dflash", Gamma: DefaultGamma(16), Alpha: 0.5, Epochs: 6,
+		Train: TrainConfig{Anchors: 512, Slots: 1 << 16, LR: 6e-4, Loss: "dflash", Gamma: DefaultGamma(16), Alpha: 0.5, Epochs: 6,
 			Warmup: 0.04, Schedule: "cosine", Cooldown: 0.2, Beta1: 0.9, Beta2: 0.999, Clip: 1, MaxRejected: 0.05},
 		Draft:  DraftConfig{BlockSize: 16, Layers: 5, MaskTokenID: -1, Init: "target", Ranks: 1, Reduce: "auto"},
 		Eval:   EvalConfig{Limit: 64, MaxNew: 160},

@@ -152,7 +152,7 @@ func TestLoadProblems(t *testing.T) {
 			"--set data.files=chats.jsonl,lost.jsonl: data.files: there is no lost.jsonl", "draft.init: there is no gone"}},
 		{"bad sets", string(good), []string{"train.lr", "train.lrr=1", "train=1", "train.lr=x", "target.taps=1,b", "seed=[1"}, []string{
 			"--set train.lr: is not key=value", `--set train.lrr=1: unknown key "train.lrr"; did you mean train.lr?`,
-			"--set train=1: train is a group, name one of its keys: train.anchors, train.lr", `--set train.lr=x: train.lr: want a number, found "x"`,
+			"--set train=1: train is a group, name one of its keys: train.anchors, train.slots, train.lr", `--set train.lr=x: train.lr: want a number, found "x"`,
 			`--set target.taps=1,b: target.taps: element 1: want an integer, found "b"`, "--set seed=[1: seed: cannot read the value"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -64,6 +64,7 @@ var meaning = map[string]string{
 	"window.batches":      "batches of an optimizer step",
 	"window.lookahead":    "windows published ahead",
 	"train.anchors":       "at most, per document and epoch",
+	"train.slots":         "whose activations a drafter holds at once, at most: a larger batch is computed piece by piece; 0: no limit",
 	"train.lr":            "peak learning rate",
 	"train.loss":          "dflash or dpace",
 	"train.gamma":         "decay over the block's positions (dflash); 0: none",

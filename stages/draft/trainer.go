@@ -102,6 +102,7 @@ func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device, incar
 	if t.drafter, err = model.NewDrafter(dev, shape, vocab, zeros); err != nil {
 		return nil, err
 	}
+	t.drafter.Slots = cfg.Train.Slots
 	if backend.IsGPU(w.Device) { // while the memory of gradients and moments is still free
 		if err := t.drafter.Rehearse(run.Shapes()); err != nil {
 			return nil, err

@@ -38,6 +38,7 @@ func draft(ctx context.Context, o Options, dev *profiler) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	d.Slots = schema.Default().Train.Slots
 	if err := d.Rehearse([]model.Shape{o.largest()}); err != nil {
 		return Report{}, err
 	}

@@ -45,7 +45,7 @@ func (p *planner) draft() {
 func (p *planner) step(d hf.DrafterConfig) {
 	var activations, space int64
 	for _, s := range p.shapes {
-		bytes, slots, trained, err := model.StepNeed(p.half(), d, s)
+		bytes, slots, trained, err := model.StepNeed(p.half(), d, p.cfg.Train.Slots, s)
 		if err != nil {
 			return // what is wrong with the configuration the checks of it say
 		}

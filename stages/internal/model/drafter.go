@@ -14,6 +14,7 @@ type Drafter struct {
 	Vocabulary
 	Config  hf.DrafterConfig
 	Weights *Params
+	Slots   int // whose activations a step holds at once, at most; 0 for all of a batch's. A single document is never divided
 	layers  []layer
 }
 

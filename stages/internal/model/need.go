@@ -47,31 +47,37 @@ func (m *Target) forwardOn(s Shape, taps []int, out kernels.Tensor) error {
 	return m.Forward(make([]int32, s.Tokens()), s.offsets(), taps, out)
 }
 
-// StepNeed is ForwardNeed for a training step in which every token is supervised. It also returns how many slots of how many
-// rows are trained on: what a device's own work space depends on.
-func StepNeed(half kernels.Type, cfg hf.DrafterConfig, s Shape) (bytes int64, rows, trained int, err error) {
+// StepNeed is ForwardNeed for a training step in which every token is supervised, with [Drafter.Slots]. It also returns of how
+// many slots at once how many are trained on: what a device's own work space depends on.
+func StepNeed(half kernels.Type, cfg hf.DrafterConfig, slots int, s Shape) (bytes int64, rows, trained int, err error) {
 	dev := kernels.NewDry(half)
 	table := dev.AllocHalf(cfg.VocabSize, cfg.HiddenSize)
 	d, err := blankDrafter(dev, cfg, Vocabulary{Embedding: table, Head: table})
 	if err != nil {
 		return 0, 0, 0, fmt.Errorf("memory of a step: %w", err)
 	}
-	r, err := d.stepOn(s, dev.AllocHalf(s.Tokens(), len(cfg.Taps)*cfg.TargetHiddenSize), d.Weights.Like())
-	if err != nil {
-		return 0, 0, 0, fmt.Errorf("memory of a step: %w", err)
+	d.Slots = slots
+	b := d.made(s, dev.AllocHalf(s.Tokens(), len(cfg.Taps)*cfg.TargetHiddenSize))
+	grads := d.Weights.Like()
+	for _, p := range b.pieces(cfg.BlockSize, slots) {
+		r, err := d.Step(&p, Loss{Kind: DFlash}, grads)
+		if err != nil {
+			return 0, 0, 0, fmt.Errorf("memory of a step: %w", err)
+		}
+		rows, trained = max(rows, len(r.Weight)), max(trained, r.Slots)
 	}
-	return d.scratch(), len(r.Weight), r.Slots, nil
+	return d.scratch(), rows, trained, nil
 }
 
-// stepOn is a step on features [T, K·H] of a made-up row of that shape.
-func (d *Drafter) stepOn(s Shape, features kernels.Tensor, grads *Params) (Result, error) {
-	b := Batch{Offsets: s.offsets(), IDs: make([]int32, s.Tokens()), Mask: bytes.Repeat([]byte{1}, s.Tokens()), Hidden: features}
+// made is a made-up batch of that shape with features [T, K·H].
+func (d *Drafter) made(s Shape, features kernels.Tensor) *Batch {
+	b := &Batch{Offsets: s.offsets(), IDs: make([]int32, s.Tokens()), Mask: bytes.Repeat([]byte{1}, s.Tokens()), Hidden: features}
 	for i, n := range s.Lengths {
 		for a := range min(s.Anchors[i], n-1) {
 			b.Anchors = append(b.Anchors, b.Offsets[i]+int32(a))
 		}
 	}
-	return d.Step(&b, Loss{Kind: DFlash}, grads)
+	return b
 }
 
 // leave fills nothing: there is no memory.

@@ -33,14 +33,14 @@ func TestNeedIsWhatIsTaken(t *testing.T) {
 	}
 
 	cfg := hf.NewDrafterConfig(target, 2, 4, 0, 0, taps)
-	want, rows, trained, err := StepNeed(kernels.Float32, cfg, s)
+	want, rows, trained, err := StepNeed(kernels.Float32, cfg, 0, s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if rows != documents*anchors*4 || trained != documents*anchors*3 {
 		t.Errorf("%d slots, %d trained on", rows, trained)
 	}
-	if half, _, _, err := StepNeed(kernels.BFloat16, cfg, s); err != nil || half >= want || 2*half < want {
+	if half, _, _, err := StepNeed(kernels.BFloat16, cfg, 0, s); err != nil || half >= want || 2*half < want {
 		t.Errorf("a step takes %d bytes in bfloat16, %d in float32 (%v)", half, want, err)
 	}
 

@@ -8,7 +8,7 @@ func (d *Drafter) Rehearse(shapes []Shape) error {
 	var most int64
 	var largest Shape
 	for _, s := range shapes {
-		bytes, _, _, err := StepNeed(d.dev.Half(), d.Config, s)
+		bytes, _, _, err := StepNeed(d.dev.Half(), d.Config, d.Slots, s)
 		if err != nil {
 			return err
 		}
@@ -26,7 +26,7 @@ func (d *Drafter) Rehearse(shapes []Shape) error {
 		d.dev.Free(features)
 		d.dev.Free(grads.Flat)
 	}()
-	if _, err := d.stepOn(largest, features, grads); err != nil {
+	if _, err := d.Step(d.made(largest, features), Loss{Kind: DFlash}, grads); err != nil {
 		return fmt.Errorf("rehearse a step of %d tokens: %w", largest.Tokens(), err)
 	}
 	return nil

@@ -45,7 +45,7 @@ func TestNothingIsAllocatedAfterARehearsal(t *testing.T) {
 		if err := m.forwardOn(s, taps, out); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.stepOn(s, out.Reshape(s.Tokens(), len(taps)*target.HiddenSize), grads); err != nil {
+		if _, err := d.Step(d.made(s, out.Reshape(s.Tokens(), len(taps)*target.HiddenSize)), Loss{Kind: DFlash}, grads); err != nil {
 			t.Fatal(err)
 		}
 		if dev.allocs != 0 {

@@ -8,7 +8,8 @@ import (
 )
 
 // Step runs the drafter on one batch and adds the gradient of the loss's numerator to grads, a set like Weights; with nil
-// it only evaluates. The caller divides by the denominators' sum once a window. Only trained slots reach the vocabulary.
+// it only evaluates. The caller divides by the denominators' sum once a window. Only trained slots reach the vocabulary. A batch
+// of more than d.Slots is computed piece by piece.
 func (d *Drafter) Step(b *Batch, loss Loss, grads *Params) (Result, error) {
 	if err := b.check(d); err != nil {
 		return Result{}, fmt.Errorf("drafter step: %w", err)
@@ -16,6 +17,27 @@ func (d *Drafter) Step(b *Batch, loss Loss, grads *Params) (Result, error) {
 	if err := loss.Check(); err != nil {
 		return Result{}, fmt.Errorf("drafter step: %w", err)
 	}
+	pieces := b.pieces(d.Config.BlockSize, d.Slots)
+	r, err := d.step(&pieces[0], loss, grads)
+	for _, p := range pieces[1:] {
+		if err != nil {
+			break
+		}
+		var one Result
+		one, err = d.step(&p, loss, grads)
+		den := r.Den
+		if r.follow(one); loss.Kind == DPace { // 1 a batch
+			r.Den = den
+		}
+	}
+	if err != nil {
+		return r, fmt.Errorf("drafter step: %w", err)
+	}
+	return r, nil
+}
+
+// step is Step on one piece.
+func (d *Drafter) step(b *Batch, loss Loss, grads *Params) (Result, error) {
 	s := newSlots(b, d.Config.BlockSize)
 	rows, labels := s.trained()
 	r := Result{CE: make([]float32, len(s.weight)), Weight: s.weight, Hit: make([]uint8, len(s.weight))}
@@ -28,15 +50,12 @@ func (d *Drafter) Step(b *Batch, loss Loss, grads *Params) (Result, error) {
 	t := d.forward(b, s)
 	h, err := d.head(t.out, rows, labels, loss, &r, grads != nil)
 	if err != nil {
-		return r, fmt.Errorf("drafter step: %w", err)
+		return r, err
 	}
 	if grads != nil {
 		d.backward(t, h, grads)
 	}
-	if err := d.dev.Sync(); err != nil {
-		return r, fmt.Errorf("drafter step: %w", err)
-	}
-	return r, nil
+	return r, d.dev.Sync()
 }
 
 // trace is a forward pass, kept for its backward.
