@@ -21,7 +21,7 @@ import (
 	"penstock/stages/internal/worker"
 )
 
-// scratches is how many gradients may be on their way from the device into the sum.
+// scratches is how many gradients may be on their way from the device into the sum, where that waits for the ledger.
 const scratches = 3
 
 // trainer is the state of the rank from its joining on.
@@ -139,7 +139,11 @@ func (t *trainer) openGroup() error {
 	if cfg.Deterministic {
 		n = cfg.Window.Batches
 	} else {
-		for range cap(t.scratch) {
+		scratch := scratches
+		if cfg.Draft.Ranks == 1 {
+			scratch = 1
+		}
+		for range scratch {
 			t.scratch <- weights.Like()
 		}
 	}

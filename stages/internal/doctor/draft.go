@@ -12,7 +12,7 @@ import (
 
 // What a rank holds beside weights and moments.
 const (
-	onTheirWay = 3       // gradients between the device and the sum, unless each batch has a part of its own
+	onTheirWay = 3       // gradients between the device and the sum where several ranks add up, unless each batch has a part of its own
 	handedOver = 3       // weights and both moments, laid out for a rank that joins
 	noteBytes  = 4 << 10 // behind a set that is shared
 	page       = 4 << 10 // of which shared memory is whole
@@ -82,12 +82,15 @@ func (p *planner) half() kernels.Type {
 // host's.
 func (p *planner) gradients() (own, exchanged int) {
 	parts := 1
-	if p.cfg.Deterministic {
+	alone := p.cfg.Draft.Ranks == 1
+	switch {
+	case p.cfg.Deterministic:
 		parts = p.cfg.Window.Batches
-	} else {
+	case alone: // it sums without waiting
+		own = 1
+	default:
 		own = onTheirWay
 	}
-	alone := p.cfg.Draft.Ranks == 1
 	if p.cfg.Deterministic || !alone {
 		own++ // the sum
 	}
