@@ -113,6 +113,16 @@ func (s *Source[T]) Next(ctx context.Context) (*Delivery[T], error) {
 	}
 }
 
+// Unsettled asks how many records there are that nobody has settled, handed out or not.
+func (s *Source[T]) Unsettled(ctx context.Context) (int, error) {
+	info, err := s.p.c.consumerInfo(ctx, s.p.stream, s.p.consumer)
+	if err != nil {
+		return 0, err
+	}
+	a := account(info)
+	return int(a.Queued) + a.Open, nil
+}
+
 // Close hands back what arrived too late to be returned. It comes after the last Next has returned.
 func (s *Source[T]) Close(ctx context.Context) error { return s.p.handBack(ctx) }
 

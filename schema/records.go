@@ -185,6 +185,7 @@ type StageState struct {
 	HandoffP99  float64            `msgpack:"handoff_p99"`
 	Done        map[string]uint64  `msgpack:"done"` // pieces of work that are complete, by kind; of what is pulled from other GPUs, bytes
 	Took        map[string]float64 `msgpack:"took"` // seconds that they took, by kind
+	Pace        float64            `msgpack:"pace"` // seconds that a rank is measured to take for an operation of a batch; 0 before that
 	At          int64              `msgpack:"at"`   // Unix nanoseconds
 }
 

@@ -70,6 +70,9 @@ func (c *Correction) Seconds(bucket string, cost float64) float64 {
 	return cost
 }
 
+// Pace is the factor over all buckets; 0 before any measurement.
+func (c *Correction) Pace() float64 { return c.all.value }
+
 // maxRatio keeps a measurement that overflows out.
 const maxRatio = 1e300
 

@@ -96,6 +96,8 @@ func (t *trainer) train(ctx context.Context) error {
 		return err
 	}
 	defer worker.CloseSource(ctx, src)
+	t.hops = src
+	t.w.Status.SetPace(t.costs.Pace)
 	t.w.Status.Gen.Store(t.gen)
 	t.w.Status.Running()
 	g, ctx := errgroup.WithContext(ctx)
@@ -104,6 +106,8 @@ func (t *trainer) train(ctx context.Context) error {
 	if t.shared != nil {
 		g.Go(func() error { return t.wishes.watch(ctx, t.w.Conn.Board()) })
 		g.Go(func() error { return t.watchPeers(ctx) })
+		g.Go(func() error { return t.watchHands(ctx) })
+		g.Go(func() error { return t.watchPaces(ctx) })
 	}
 	n := intakes
 	if t.shared != nil {

@@ -27,7 +27,11 @@ type item struct {
 func (t *trainer) intake(ctx context.Context) error {
 	for {
 		changed, left := t.w.Ledger.Changed(), t.flight.left()
-		h, ok := t.take()
+		may, err := t.mayBegin(ctx)
+		if err != nil {
+			return err
+		}
+		h, ok := t.take(may)
 		if !ok {
 			select {
 			case <-t.park.Came():
@@ -45,12 +49,12 @@ func (t *trainer) intake(ctx context.Context) error {
 	}
 }
 
-// take returns a parked hop that can be worked on or settled now. One that this rank is at work on, from another
-// delivery, waits for the outcome.
-func (t *trainer) take() (h worker.Hop, ok bool) {
+// take returns a parked hop that can be worked on, if this rank may begin one, or settled now. One that this rank is at work
+// on, from another delivery, waits for the outcome.
+func (t *trainer) take(may bool) (h worker.Hop, ok bool) {
 	order := policy.Order{Deterministic: t.w.Config.Deterministic}
 	t.w.Ledger.View(func(l *policy.Lineage) {
-		room := t.shared == nil || t.flight.len() < t.hold(l)
+		room := may && (t.shared == nil || t.flight.len() < t.hold(l))
 		h, ok = t.park.Choose(order, t.cost, func(r schema.Hop) bool {
 			return l.Gen >= t.gen && (l.Settled(r.Batch) && !t.flight.has(r.Index) || room && t.workable(l, r))
 		})
@@ -139,8 +143,10 @@ func (t *trainer) claim(ctx context.Context, r schema.Hop, it *item) error {
 	err := t.claimOnLedger(ctx, r, it)
 	if err != nil {
 		t.flight.leave(r.Index)
+		return err
 	}
-	return err
+	t.deference.taken()
+	return nil
 }
 
 func (t *trainer) claimOnLedger(ctx context.Context, r schema.Hop, it *item) error {

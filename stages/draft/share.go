@@ -2,6 +2,7 @@ package draft
 
 import (
 	"context"
+	"time"
 
 	"penstock/broker/policy"
 	"penstock/schema"
@@ -14,40 +15,53 @@ const depth = 2
 
 // hold is how many batches of the open window this rank may have in hand now.
 func (t *trainer) hold(l *policy.Lineage) int {
-	if int(l.Next) >= t.run.Plan.Windows() {
+	ids := t.planned(l)
+	if ids == nil {
 		return depth
 	}
-	var planned []uint32
-	for _, b := range t.run.Plan.Window(int(l.Next)) {
-		planned = append(planned, uint32(b.Index))
-	}
-	return policy.Hold(l.Unclaimed(l.Next, planned), len(l.Members), depth)
+	return policy.Hold(l.Unclaimed(l.Next, ids), len(l.Members), depth)
 }
 
-// hungry waits until this rank has room for another batch of the open window, and hands back what it has beyond that. A hop of a
-// later window takes no room, or the one that all ranks wait for could stay behind it.
+// room is how many batches of the open window this rank may begin beside those that it works on, and how many lie parked for that.
+func (t *trainer) room() (room, parked int) {
+	t.w.Ledger.View(func(l *policy.Lineage) {
+		room = t.hold(l) - t.flight.len()
+		t.park.Take(func(r schema.Hop) bool {
+			if t.workable(l, r) {
+				parked++
+			}
+			return false
+		})
+	})
+	return room, parked
+}
+
+// hungry waits until this rank has room for another batch of the open window and does not leave it to others, and hands back what
+// it has beyond that. A hop of a later window takes no room, or the one that all ranks wait for could stay behind it.
 func (t *trainer) hungry(ctx context.Context) error {
+	again := time.NewTimer(0)
+	defer again.Stop()
 	for t.shared != nil {
 		changed, left := t.w.Ledger.Changed(), t.flight.left()
-		if err := t.share(ctx); err != nil {
+		takes, wait, err := t.takes(ctx)
+		if err == nil {
+			err = t.handBack(ctx, takes)
+		}
+		if err != nil {
 			return err
 		}
-		n, hold := t.flight.len(), 0
-		t.w.Ledger.View(func(l *policy.Lineage) {
-			hold = t.hold(l)
-			t.park.Take(func(r schema.Hop) bool {
-				if t.workable(l, r) {
-					n++
-				}
-				return false
-			})
-		})
-		if n < hold {
+		if room, parked := t.room(); takes && parked < room {
 			return nil
+		}
+		var later <-chan time.Time
+		if !takes {
+			again.Reset(wait)
+			later = again.C
 		}
 		select {
 		case <-changed:
 		case <-left:
+		case <-later:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -55,14 +69,43 @@ func (t *trainer) hungry(ctx context.Context) error {
 	return nil
 }
 
-// share hands back what this rank holds of the open window and another rank may begin sooner: first what lies on another GPU.
+// mayBegin says whether this rank may begin a batch of the open window that is parked here. Those that it leaves to others it
+// hands back.
+func (t *trainer) mayBegin(ctx context.Context) (bool, error) {
+	if t.shared == nil {
+		return true, nil
+	}
+	if room, parked := t.room(); room <= 0 || parked == 0 {
+		return false, nil
+	}
+	takes, _, err := t.takes(ctx)
+	if err == nil && !takes {
+		err = t.handBack(ctx, false)
+	}
+	return takes, err
+}
+
+// share hands back what this rank holds of the open window and another rank may begin sooner.
 func (t *trainer) share(ctx context.Context) error {
+	takes, _, err := t.takes(ctx)
+	if err != nil {
+		return err
+	}
+	return t.handBack(ctx, takes)
+}
+
+// handBack hands back what this rank holds of the open window beyond its room, or all of it unless it takes any: first what lies
+// on another GPU.
+func (t *trainer) handBack(ctx context.Context, takes bool) error {
 	for t.shared != nil && len(t.w.Ledger.Lineage().Members) > 1 {
 		var h worker.Hop
 		var ok bool
 		t.w.Ledger.View(func(l *policy.Lineage) {
+			keep := 0
+			if takes {
+				keep = max(0, t.hold(l)-t.flight.len())
+			}
 			workable := func(r schema.Hop) bool { return t.workable(l, r) }
-			keep := max(0, t.hold(l)-t.flight.len())
 			h, ok = t.park.Spare(keep, workable, func(r schema.Hop) bool { return t.views.Near(r.SlotRef) })
 		})
 		if !ok {

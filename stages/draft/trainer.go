@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"penstock/broker"
 	"penstock/broker/policy"
 	"penstock/kernels"
 	"penstock/kernels/mem"
@@ -57,6 +58,8 @@ type trainer struct {
 	evaluator *evaluator
 	traces    *traces
 	costs     *worker.Costs
+	hops      *broker.Source[schema.Hop] // of the generation
+	deference *deference                 // to the other ranks
 	flight    flight
 	ready     chan item          // claimed
 	scratch   chan *model.Params // free scratch gradients; deterministic order needs none
@@ -80,7 +83,7 @@ func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device, incar
 		return nil, err
 	}
 	t := &trainer{w: w, run: run, dev: dev, me: policy.Member{Rank: w.Instance, Incarnation: incarnation},
-		wishes: newWishes(), width: len(shape.Taps) * target.HiddenSize, began: time.Now(),
+		wishes: newWishes(), deference: newDeference(), width: len(shape.Taps) * target.HiddenSize, began: time.Now(),
 		loss:     model.Loss{Kind: model.LossKind(cfg.Train.Loss), Gamma: cfg.Train.Gamma, Alpha: cfg.Train.Alpha},
 		schedule: worker.Schedule(cfg, run.Plan.Windows()),
 		views:    w.OpenViews(dev),

@@ -18,6 +18,7 @@ type instance struct {
 	pool            *slots.Pool
 	poolIncarnation uint64
 	costs           policy.Correction
+	deference       policy.Deference
 
 	batch *batch // that it works on
 	job   *job

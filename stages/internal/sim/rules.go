@@ -49,8 +49,11 @@ func newRule(name string) (rule, error) {
 }
 
 // penstock is the product's: buckets, oldest window first, most expensive first within it, by predicted cost corrected by
-// measured times; pull limits that move.
-type penstock struct{ heads []policy.Head }
+// measured times; pull limits that move; ranks that leave what others would complete sooner.
+type penstock struct {
+	heads  []policy.Head
+	others []policy.Load
+}
 
 func (p *penstock) begin(w *world) {
 	w.roots.order, w.ready.order = planOrder, planOrder
@@ -77,12 +80,14 @@ func (p *penstock) choose(w *world, t *instance) (*batch, string) {
 // claim corrects one cost a bucket: by its instance's correction, all batches of a bucket take so many times longer.
 func (p *penstock) claim(w *world, r *instance) *batch {
 	p.heads = p.heads[:0]
+	ready := 0
 	for i, line := range w.ready.lines {
 		var best *batch
 		for _, b := range line { // in plan order
 			if uint32(b.Window) != w.lineage.Next {
 				break
 			}
+			ready++
 			if best == nil || (policy.Order{}).Before(&b.head, &best.head) {
 				best = b
 			}
@@ -91,10 +96,41 @@ func (p *penstock) claim(w *world, r *instance) *batch {
 			p.heads = append(p.heads, w.head(r, best, w.buckets[i].name, best.step))
 		}
 	}
-	if i := (policy.Order{}).First(p.heads); i >= 0 {
-		return w.batches[p.heads[i].Index]
+	i := (policy.Order{}).First(p.heads)
+	if i < 0 {
+		return nil
 	}
-	return nil
+	b := w.batches[p.heads[i].Index]
+	if !p.takes(w, r, b, ready) {
+		return nil
+	}
+	return b
+}
+
+// takes says whether a rank takes a batch of those that are ready, or leaves it to others for now.
+func (p *penstock) takes(w *world, r *instance, b *batch, ready int) bool {
+	p.others = p.others[:0]
+	for _, o := range w.ranks {
+		if o != r && !o.down {
+			p.others = append(p.others, o.load(b.step))
+		}
+	}
+	take, wait := r.deference.Take(w.now, r.load(b.step), p.others, ready)
+	if take {
+		r.deference.Taken()
+	} else {
+		w.after(wait, func() {})
+	}
+	return take
+}
+
+// load is what a rank has in hand, and its cost of a batch that it is predicted to take so many seconds for.
+func (i *instance) load(step float64) policy.Load {
+	l := policy.Load{Cost: step * i.costs.Pace()}
+	if i.batch != nil {
+		l.Hand, l.Since = 1, i.w.now-i.batch.at.claimed
+	}
+	return l
 }
 
 // head is a batch as an instance weighs it.

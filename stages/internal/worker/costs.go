@@ -47,6 +47,13 @@ func (c *Costs) Seconds(bucket string, w policy.Work) float64 {
 	return c.measured.Seconds(bucket, c.rates.Of(w))
 }
 
+// Pace is how many seconds this instance is measured to take for an operation; 0 before the first measurement.
+func (c *Costs) Pace() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.measured.Pace()
+}
+
 // Observe takes in how long a batch took.
 func (c *Costs) Observe(bucket string, w policy.Work, d time.Duration) {
 	c.mu.Lock()

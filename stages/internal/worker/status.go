@@ -31,6 +31,7 @@ type Status struct {
 	state   string
 	waiting string
 	used    func() (used, slots int) // of its pool; nil for none
+	pace    func() float64           // nil for none
 	done    map[string]uint64
 	took    map[string]float64
 }
@@ -70,6 +71,13 @@ func (s *Status) setUsed(used func() (used, slots int)) {
 	s.used = used
 }
 
+// SetPace has the board say how many seconds the process is measured to take for an operation.
+func (s *Status) SetPace(pace func() float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pace = pace
+}
+
 // Running says that the process works.
 func (s *Status) Running() {
 	s.mu.Lock()
@@ -80,7 +88,7 @@ func (s *Status) Running() {
 // Record returns the status as it goes to the board.
 func (s *Status) Record() schema.StageState {
 	s.mu.Lock()
-	state, waiting, used := s.state, s.waiting, s.used
+	state, waiting, used, pace := s.state, s.waiting, s.used, s.pace
 	done, took := maps.Clone(s.done), maps.Clone(s.took)
 	s.mu.Unlock()
 	r := schema.StageState{
@@ -96,6 +104,9 @@ func (s *Status) Record() schema.StageState {
 	}
 	p50, p99 := s.Handoff.Quantiles()
 	r.HandoffP50, r.HandoffP99 = p50.Seconds(), p99.Seconds()
+	if pace != nil {
+		r.Pace = pace()
+	}
 	if used != nil {
 		n, slots := used()
 		r.SlotsUsed, r.Slots = uint32(n), uint32(slots)
