@@ -16,6 +16,7 @@ import (
 
 	"penstock/broker"
 	"penstock/broker/policy"
+	"penstock/kernels"
 	"penstock/schema"
 	"penstock/schema/store"
 	"penstock/stages/internal/account"
@@ -56,8 +57,8 @@ func TestSimulatorAgreesWithTheStages(t *testing.T) {
 				s.Window.Batches = c.window
 			})
 			for speed := c.speed; ; speed /= 2 {
-				s, docs := scaled(t, config, speed)
-				seen := observe(t, config, s)
+				s, docs := scaled(t, config, "seed-8gpu", speed)
+				seen := observe(t, config, s, nil)
 				seen.accounted(t)
 				measured := seen.idle(config.Window.Lookahead)
 				apart := compare(t, measured, simulated(t, s, docs))
@@ -77,8 +78,8 @@ func TestSimulatorAgreesWithTheStages(t *testing.T) {
 	}
 }
 
-// observe watches a run whose stages take a scenario's times.
-func observe(t *testing.T, config schema.Config, s *scenario.Scenario) *sightings {
+// observe watches a run whose stages take a scenario's times, on devices that open opens unless it is nil.
+func observe(t *testing.T, config schema.Config, s *scenario.Scenario, open func(instance, device string) (kernels.Device, error)) *sightings {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "scaled.yaml")
 	text, err := yaml.Marshal(s)
@@ -90,6 +91,7 @@ func observe(t *testing.T, config schema.Config, s *scenario.Scenario) *sighting
 	}
 	config.Device = "sleep/" + file
 	p := stagestest.New(t, config)
+	p.Open = open
 	seen := &sightings{}
 	err = p.Run(t.Context(), func(ctx context.Context) error {
 		g, ctx := errgroup.WithContext(ctx)
@@ -112,10 +114,10 @@ func simulated(t *testing.T, s *scenario.Scenario, docs plan.Lengths) *sim.Resul
 	return r
 }
 
-// scaled is the machine of seed-8gpu, faster and with the instances, windows and documents of a run.
-func scaled(t *testing.T, c schema.Config, speed float64) (*scenario.Scenario, lengths) {
+// scaled is the machine of a scenario, faster and with the instances, windows and documents of a run.
+func scaled(t *testing.T, c schema.Config, name string, speed float64) (*scenario.Scenario, lengths) {
 	t.Helper()
-	s, err := scenario.Load(filepath.Join(stagestest.Root(), "deploy", "config", "sim", "seed-8gpu.yaml"))
+	s, err := scenario.Load(filepath.Join(stagestest.Root(), "deploy", "config", "sim", name+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,6 +251,15 @@ func (s *sightings) idle(lookahead int) map[string]float64 {
 		shares[name] = account.Idle(last.Seconds)
 	}
 	return shares
+}
+
+// rate is how many of so many tokens a run trained in a second, in the time that idle is of.
+func (s *sightings) rate(lookahead int, tokens float64) float64 {
+	from, to, windows := lookahead+2, len(s.commits)-lookahead-2, len(s.commits)-1
+	if from >= to {
+		return 0
+	}
+	return tokens * float64(to-from) / float64(windows) / (float64(s.commits[to]-s.commits[from]) / 1e9)
 }
 
 // compare holds each stage's mean against the simulator's, and returns which are too far apart. Which of several equal
