@@ -48,17 +48,19 @@ func (l Load) done(more int) float64 {
 type Deference struct {
 	until float64
 	on    bool
+	none  bool // when it began nothing was ready
 }
 
 // Take reports, at a time in seconds, whether the rank takes a batch by [Earliest] or because it has left them long enough; and if
-// not, for how many seconds it leaves them yet.
+// not, for how many seconds it leaves them yet. The time counts anew once there is something to leave, but runs where there seems
+// to be nothing, too.
 func (d *Deference) Take(now float64, own Load, others []Load, ready int) (take bool, wait float64) {
 	if Earliest(own, others, ready) {
 		d.on = false
 		return true, 0
 	}
-	if !d.on {
-		d.on, d.until = true, now+own.Cost
+	if !d.on || d.none && ready > 0 {
+		d.on, d.none, d.until = true, ready <= 0, now+own.Cost
 	}
 	return now >= d.until, d.until - now
 }

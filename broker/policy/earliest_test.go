@@ -119,7 +119,7 @@ func TestDeferenceEnds(t *testing.T) {
 		for range 3 {
 			began := now
 			for {
-				take, wait := d.Take(now, own, others, rapid.IntRange(0, 3).Draw(t, "ready"))
+				take, wait := d.Take(now, own, others, rapid.IntRange(1, 3).Draw(t, "ready"))
 				if take {
 					break
 				}
@@ -137,4 +137,19 @@ func TestDeferenceEnds(t *testing.T) {
 			d.Taken()
 		}
 	})
+}
+
+// Time in which nothing was ready does not count once something is, and ends all the same.
+func TestDeferenceToNothing(t *testing.T) {
+	own, others := Load{Cost: 1}, []Load{{Cost: 0.01}}
+	var d Deference
+	for _, c := range []struct {
+		now   float64
+		ready int
+		take  bool
+	}{{0, 0, false}, {0.9, 0, false}, {1, 0, true}, {1.5, 1, false}, {2.4, 0, false}, {2.5, 1, true}} {
+		if take, _ := d.Take(c.now, own, others, c.ready); take != c.take {
+			t.Errorf("%+v: %v", c, take)
+		}
+	}
 }

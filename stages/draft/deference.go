@@ -143,8 +143,8 @@ func (t *trainer) takes(ctx context.Context) (ok bool, wait time.Duration, err e
 			}
 		}
 	})
-	ready := 1
-	if unclaimed > 1 && !policy.Earliest(own, others, ready) {
+	ready := min(1, unclaimed)
+	if ready > 0 && !policy.Earliest(own, others, ready) {
 		hops, err := t.hops.Unsettled(ctx)
 		if errors.Is(err, broker.ErrGone) { // the generation is over: whoever waits for a hop is told
 			return true, 0, nil
@@ -152,7 +152,7 @@ func (t *trainer) takes(ctx context.Context) (ok bool, wait time.Duration, err e
 		if err != nil {
 			return false, 0, err
 		}
-		ready = max(1, min(hops-claimed, unclaimed)) // later windows come after this one
+		ready = max(0, min(hops-claimed, unclaimed)) // later windows come after this one
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
