@@ -13,7 +13,7 @@ import (
 )
 
 // On two GPUs, one of which the target shares with a rank, that rank leaves to the other what that completes sooner: the run is
-// nearly as fast as the simulator says, whose ranks go by the same rule. Ranks that took whatever is ready would be slower by a
+// within 13 % of what the simulator says, whose ranks go by the same rule. Ranks that took whatever is ready would be slower by a
 // seventh: the target would have half a GPU, and nobody enough to do.
 func TestARankBesideTheTarget(t *testing.T) {
 	const most, near = 5.0, 0.87
