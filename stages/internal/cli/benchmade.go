@@ -26,6 +26,9 @@ type benchOptions struct {
 	alone             string // file with the speeds of target and drafter alone; empty: none
 }
 
+// oneBatch makes a step of a batch, unless it is set otherwise.
+const oneBatch = "window.batches=1"
+
 // behind is how many steps are made behind the measured ones, whose targets have nothing more to run ahead for.
 func (o benchOptions) behind(cfg schema.Config) int { return cfg.Window.Lookahead + 1 }
 
@@ -57,6 +60,7 @@ func (o benchOptions) made(f runtime.Flags) (sets []string, remove func(), err e
 	if b.Lengths, err = bench.ParseLengths(o.lengths); err != nil {
 		return nil, remove, err
 	}
+	f.Sets = append([]string{oneBatch}, f.Sets...)
 	cfg, err := f.Load()
 	if err != nil {
 		return nil, remove, err
@@ -77,7 +81,7 @@ func (o benchOptions) made(f runtime.Flags) (sets []string, remove func(), err e
 	tok, err := tokenizer.Load(filepath.Join(target, "tokenizer.json"))
 	mean := 0
 	if err == nil { // batches need not be full
-		mean, err = bench.MakeData(data, b, 2*o.batch*(o.warm+o.steps), min(b.Model.Target.VocabSize, tok.VocabSize()))
+		mean, err = bench.MakeData(data, b, 2*o.batch*cfg.Window.Batches*(o.warm+o.steps), min(b.Model.Target.VocabSize, tok.VocabSize()))
 	}
 	if err != nil {
 		remove()
@@ -87,7 +91,7 @@ func (o benchOptions) made(f runtime.Flags) (sets []string, remove func(), err e
 	return []string{
 		"target.dir=" + target, "target.taps=" + taps, "target.features=", "data.files=" + data,
 		"data.max_length=" + strconv.Itoa(b.Lengths.Longest()), "data.held_out=0",
-		"batch.tokens=" + strconv.Itoa(max(mean*o.batch, b.Lengths.Longest())), "window.batches=1",
+		"batch.tokens=" + strconv.Itoa(max(mean*o.batch, b.Lengths.Longest())), oneBatch,
 		"draft.block_size=" + strconv.Itoa(b.Model.Block), "draft.layers=" + strconv.Itoa(b.Model.Layers), "draft.init=target",
 		"draft.mask_token_id=" + strconv.Itoa(b.Model.Target.VocabSize-1), "train.anchors=512", "train.loss=dflash",
 	}, remove, nil
