@@ -10,9 +10,10 @@ func Hold(unclaimed, ranks, most int) int {
 	return 1
 }
 
-// Spare is the place of the batch that a rank hands back of those it has at hand, because another may begin it sooner; -1 for none, where it has no more than it keeps. near says, in the order in which they would be worked on, which
-// lie on the rank's own GPU: of those that would have to be copied from another the last goes first, then the last of the rest.
-// A rank that is given one again has asked for it, because it had room: so none is passed on for ever.
+// Spare is the place of the batch that a rank hands back of those it has at hand, because another may begin it sooner; -1 for
+// none, where it has no more than it keeps. near says, in the order in which they would be worked on, which lie on the rank's own
+// GPU: of those that would have to be copied from another the last goes first, then the last of the rest. A rank that is given
+// one again has asked for it, because it had room: so none is passed on for ever.
 func Spare(near []bool, keep int) int {
 	if len(near) <= keep {
 		return -1
