@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +16,8 @@ import (
 	"penstock/schema"
 	"penstock/schema/checkpoint"
 	"penstock/stages/internal/backend"
+	"penstock/stages/internal/lineage"
+	"penstock/stages/internal/worker"
 	"penstock/stages/stagestest"
 )
 
@@ -118,6 +122,55 @@ func TestUnsavedEndIsDoneAgain(t *testing.T) {
 	}
 	if got := count(t, p); got.Missing != 0 || got.Duplicates != 0 || got.Windows != got.Planned || got.Documents != 60 {
 		t.Errorf("ledger %+v", got)
+	}
+}
+
+// TestDeathBehindTheLastCommit cuts the only rank off when the last window has committed and nothing of it is saved. The other
+// stages are there for its successor, which trains what was lost in another generation.
+func TestDeathBehindTheLastCommit(t *testing.T) {
+	p := stagestest.New(t, stagestest.Config(t, 60, func(c *schema.Config) {
+		c.Window.Batches = 4
+		c.Save = schema.SaveConfig{Every: 2, Keep: 2}
+	}))
+	run, _, err := worker.Prepare(t.Context(), p.Config, p.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit := broker.LedgerControl(1, uint32(run.Plan.Windows()-1))
+	if err := run.Store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	var committing atomic.Bool
+	var once sync.Once
+	var waited error
+	p.Fault = func(instance string, _ broker.Op, subject string) broker.Outcome {
+		o := broker.Pass
+		switch {
+		case instance != "draft-1":
+		case subject == commit:
+			committing.Store(true)
+		case subject == "ps.board.progress" && committing.Load():
+			once.Do(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				waited, o = othersWait(ctx, p, began), broker.Cut
+			})
+		}
+		return o
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := p.Run(ctx, nil); err != nil || waited != nil {
+		t.Fatal(err, waited)
+	}
+	lines, err := lineage.Read(p.Dir.Ledger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gens := lines[len(lines)-1].Gen
+	if got := count(t, p); got.Missing != 0 || got.Duplicates != 0 || got.Windows != got.Planned || got.Documents != 60 || gens != 2 {
+		t.Errorf("%d generations, ledger %+v", gens, got)
 	}
 }
 

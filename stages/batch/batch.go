@@ -5,7 +5,6 @@ package batch
 import (
 	"context"
 	"errors"
-
 	"time"
 
 	"golang.org/x/sync/errgroup"

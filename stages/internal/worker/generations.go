@@ -5,15 +5,18 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"penstock/broker"
 	"penstock/broker/policy"
 	"penstock/schema"
+	"penstock/stages/internal/account"
 )
 
 // Generations calls body for the generation in force and again for each later one. The context of a call ends, with
-// cause Superseded, when a later generation opens. It returns when body returns nil, or fails for another reason. A first
-// generation in which there was nothing left to do is one that a former process may have completed and not saved: then the
-// drafter decides whether the run is complete.
+// cause Superseded, when a later generation opens. A generation whose windows have all committed need not be the last: until
+// the drafter has saved what it trained, its death leads to another. So after body has returned nil, it is the drafter who
+// says that the run is complete, and then Generations returns.
 func (w *Worker) Generations(ctx context.Context, body func(ctx context.Context, gen uint32) error) error {
 	for last := uint32(0); ; {
 		w.Status.Wait("a generation to open: the draft stage does it")
@@ -42,11 +45,11 @@ func (w *Worker) Generations(ctx context.Context, body func(ctx context.Context,
 		if errors.As(cause, &over) {
 			continue
 		}
-		if err == nil && w.Status.Batches.Load() == 0 {
-			if again, err := w.reopened(ctx, gen); err != nil || !again {
-				return err
+		if err == nil {
+			if err = w.complete(ctx, gen); errors.As(err, &over) {
+				continue
 			}
-			continue
+			return err
 		}
 		if errors.Is(err, broker.ErrGone) { // its consumers went before we heard why
 			if pause(ctx, 10*time.Millisecond) == nil {
@@ -58,29 +61,34 @@ func (w *Worker) Generations(ctx context.Context, body func(ctx context.Context,
 	}
 }
 
-// lookEvery is how often it is looked whether the drafter has said that the run is complete.
-const lookEvery = 500 * time.Millisecond
-
-// reopened waits until a generation opens after a complete one, or the drafter says that the run is complete.
-func (w *Worker) reopened(ctx context.Context, gen uint32) (bool, error) {
+// complete returns nil when the drafter says that the run is complete, or Superseded when it opens another generation.
+func (w *Worker) complete(ctx context.Context, gen uint32) error {
 	w.Status.Wait("the draft stage to say whether the run is complete")
-	for {
-		changed := w.Ledger.Changed()
-		if now, _ := w.Ledger.Front(); now > gen {
-			return true, nil
+	w.Book.Enter(account.NoInput)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		var by uint32
+		if err := w.Ledger.Wait(ctx, func(l *policy.Lineage) bool { by = l.Gen; return by > gen }); err != nil {
+			return err
 		}
-		h, ok, err := w.Conn.Board().Get(ctx, KeyProgress)
-		if err != nil {
-			return false, err
-		}
-		if p, is := h.Record.(schema.Progress); ok && is && p.Done {
-			return false, nil
-		}
-		if err := WaitEither(ctx, changed, lookEvery); err != nil {
-			return false, err
-		}
+		return Superseded{by}
+	})
+	g.Go(func() error {
+		return w.Conn.Board().Watch(ctx, KeyProgress, func(h broker.Hint) error {
+			if p, ok := h.Record.(schema.Progress); ok && p.Done {
+				return errComplete
+			}
+			return nil
+		})
+	})
+	if err := g.Wait(); !errors.Is(err, errComplete) {
+		return err
 	}
+	return nil
 }
+
+// errComplete ends what waits for the run to be complete.
+var errComplete = errors.New("the run is complete")
 
 // pause waits for d or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
