@@ -142,7 +142,6 @@ func (l *Lineage) Complete(window uint32, planned []uint32) (added, dead []uint3
 	return added, dead, true
 }
 
-// update changes a batch's status once per ledger sequence, so that an entry may be applied again.
 // Unclaimed counts a window's planned batches that nobody has claimed, nor given up.
 func (l *Lineage) Unclaimed(window uint32, planned []uint32) (n int) {
 	for _, id := range planned {
@@ -153,6 +152,7 @@ func (l *Lineage) Unclaimed(window uint32, planned []uint32) (n int) {
 	return n
 }
 
+// update changes a batch's status once per ledger sequence, so that an entry may be applied again.
 func (l *Lineage) update(b schema.Batch, seq uint64, f func(*Status)) {
 	if l.Stale(b) {
 		return
