@@ -14,6 +14,7 @@ import (
 	"penstock/stages/internal/geometry"
 	"penstock/stages/internal/rundir"
 	"penstock/stages/internal/runtime"
+	"penstock/stages/internal/scenario"
 	"penstock/stages/internal/tokenizer"
 )
 
@@ -43,6 +44,8 @@ func (o benchOptions) check() error {
 		return fmt.Errorf("--batch %d: a batch is at least one document", o.batch)
 	case o.geometry == "" && o.cache != "":
 		return fmt.Errorf("--target-cache keeps a made target: name its size with --geometry")
+	case o.alone != "":
+		return takeAlone(&scenario.Measured{}, o.alone)
 	}
 	return nil
 }
