@@ -179,13 +179,16 @@ func (t *trainer) catchUp(ctx context.Context) error {
 	return nil
 }
 
+// concludeFor is how long a rank that ends waits for the commit of what it has stepped over: a part of the grace that it has.
+const concludeFor = 5 * time.Second
+
 // conclude has the window behind committed after everything else of this rank has ended, though ctx is over.
 func (t *trainer) conclude(ctx context.Context) error {
 	b := t.behind
 	if b == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), concludeFor)
 	defer cancel()
 	for _, s := range b.o.computed {
 		if err := t.writeAdded(ctx, &s); err != nil {
