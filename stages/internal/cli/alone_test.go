@@ -25,7 +25,7 @@ func TestOneRunAServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{dir: dir, conn: conn, cfg: schema.Default(), view: monitor.NewTracker()}
+	r := &running{dir: dir, conn: conn, cfg: schema.Default(), view: monitor.NewTracker(), watch: func(schema.Record) {}}
 	if err := r.alone(ctx); err != nil {
 		t.Errorf("its own broker: %v", err)
 	}
