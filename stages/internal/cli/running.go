@@ -168,6 +168,7 @@ func (r *running) run(ctx context.Context, ps []supervise.Process) error {
 			}
 			r.peak = max(r.peak, monitor.PSS(append(r.sup.PIDs(), os.Getpid())...))
 		case <-trained:
+			r.lastWord(ctx)
 			r.display.show(r.snapshot(ctx))
 			if err := r.sup.Stop(stages...); err != nil {
 				r.log.Warn("stop", "err", err)
@@ -189,6 +190,16 @@ func (r *running) run(ctx context.Context, ps []supervise.Process) error {
 			}
 			return fmt.Errorf("interrupted: go on with `penstock up --run %s`", r.dir.Path())
 		}
+	}
+}
+
+// lastWord takes what the drafter said at its end into the view: the watch may not have brought it yet.
+func (r *running) lastWord(ctx context.Context) {
+	h, ok, err := r.conn.Board().Get(ctx, worker.KeyProgress)
+	if err != nil {
+		r.log.Warn("the run's last progress", "err", err)
+	} else if ok {
+		r.view.Apply(h.Record)
 	}
 }
 
