@@ -87,16 +87,7 @@ func TestRanksWhoseDevicesAddUp(t *testing.T) {
 
 // Whenever a rank dies, the communicator dies with it, and those that are left form another.
 func TestADeadRankEndsTheCommunicator(t *testing.T) {
-	for _, d := range []struct {
-		name, rank, part string
-		nth              int
-	}{
-		{"first among its batches", "1", "ps.ledger.1.", 25},
-		{"second among its batches", "2", "ps.ledger.1.", 25},
-		{"first prepared", "1", ".prep.", 3},
-		{"second prepared", "2", ".prep.", 3},
-		{"committing", "", ".ctl", 5},
-	} {
+	for _, d := range deaths {
 		t.Run(d.name, func(t *testing.T) {
 			config := stagestest.Config(t, 120, func(c *schema.Config) { small(c); c.Train.Epochs, c.Draft.Ranks = 2, 3; c.Broker.AckWait = "60s" })
 			p := slain(t, config, d.rank, d.part, d.nth)

@@ -24,16 +24,7 @@ import (
 // on opens a GPU; the tests need the first two.
 func on(t *testing.T, ordinal int) *Device {
 	t.Helper()
-	d, err := Open(ordinal, base.BFloat16)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
+	return opened(t, ordinal, base.BFloat16)
 }
 
 // joinPair joins devices, each on a goroutine.

@@ -14,12 +14,12 @@ import (
 // gpu opens the first GPU for float32. Without one, tests fail: nothing is skipped.
 func gpu(t *testing.T) *Device {
 	t.Helper()
-	return opened(t, base.Float32)
+	return opened(t, 0, base.Float32)
 }
 
-func opened(t *testing.T, half base.Type) *Device {
+func opened(t *testing.T, ordinal int, half base.Type) *Device {
 	t.Helper()
-	d, err := Open(0, half)
+	d, err := Open(ordinal, half)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func opened(t *testing.T, half base.Type) *Device {
 func TestConformance(t *testing.T) {
 	for _, half := range []base.Type{base.Float32, base.BFloat16} {
 		t.Run(half.String(), func(t *testing.T) {
-			d := opened(t, half)
+			d := opened(t, 0, half)
 			t.Logf("device %s", d.Name())
 			kernelstest.Conformance(t, d)
 		})
@@ -43,14 +43,14 @@ func TestConformance(t *testing.T) {
 
 // TestConformanceOfWarps: attention without warpgroup kernels, as other GPUs run it.
 func TestConformanceOfWarps(t *testing.T) {
-	d := opened(t, base.BFloat16)
+	d := opened(t, 0, base.BFloat16)
 	d.warpsOnly = true
 	kernelstest.Conformance(t, d)
 }
 
 // TestWarpgroups: on Hopper the kernels that were built for it alone are there and are used; elsewhere their twins are.
 func TestWarpgroups(t *testing.T) {
-	d := opened(t, base.BFloat16)
+	d := opened(t, 0, base.BFloat16)
 	major, minor, err := d.gpu.ComputeCapability()
 	if err != nil {
 		t.Fatal(err)

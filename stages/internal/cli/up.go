@@ -66,7 +66,6 @@ func up(ctx context.Context, f runtime.Flags, d *display, out io.Writer, asJSON 
 type outcome struct {
 	view monitor.View
 	peak int64 // most memory of all processes together, in bytes
-	gpus []*gpuMemory
 }
 
 // train runs all processes of a run until the drafter is trained, and ends them. Of a new run that cannot begin, nothing
@@ -120,7 +119,7 @@ func start(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display, wa
 	if err == nil {
 		r.sayPeaks()
 	}
-	return outcome{r.view.View(time.Now()), r.peak, r.gpus}, err
+	return outcome{r.view.View(time.Now()), r.peak}, err
 }
 
 // plan shows what the run is to hold on its GPUs, by purpose, refuses what does not fit, and returns what each is to hold.

@@ -1,25 +1,31 @@
 package plan
 
-import "penstock/stages/internal/counter"
+import (
+	"iter"
+	"slices"
+
+	"penstock/stages/internal/counter"
+)
 
 // Valid returns the positions of one document at which a block may be anchored: t where both t and t+1 are supervised.
-func Valid(mask []uint8) (positions []int32) {
-	for t := 0; t+1 < len(mask); t++ {
-		if mask[t] != 0 && mask[t+1] != 0 {
-			positions = append(positions, int32(t))
-		}
-	}
-	return positions
-}
+func Valid(mask []uint8) []int32 { return slices.Collect(valid(mask)) }
 
 // CountValid is the number of valid positions of one document.
 func CountValid(mask []uint8) (n int) {
-	for t := 0; t+1 < len(mask); t++ {
-		if mask[t] != 0 && mask[t+1] != 0 {
-			n++
-		}
+	for range valid(mask) {
+		n++
 	}
 	return n
+}
+
+func valid(mask []uint8) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for t := 0; t+1 < len(mask); t++ {
+			if mask[t] != 0 && mask[t+1] != 0 && !yield(int32(t)) {
+				return
+			}
+		}
+	}
 }
 
 // Anchors draws at most most of a document's valid positions, uniformly and without replacement, in rising order. The same
