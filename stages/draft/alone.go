@@ -54,6 +54,7 @@ func (t *trainer) sumAhead(ctx context.Context, o *window, s scratch) error {
 		t.free(s)
 		return t.discard(ctx, s.item)
 	}
+	t.w.Keeper.Hold(s.item.hop.Record.Root) // before the packer's slot, whose owner has marked it, is released
 	t.sum(o, s)
 	t.free(s)
 	o.computed = append(o.computed, s)

@@ -86,7 +86,8 @@ func (t *trainer) progress(ctx context.Context, o *window, changed <-chan struct
 	case it := <-ready:
 		return t.compute(ctx, o, it)
 	case s := <-t.recorded:
-		return t.add(ctx, o, s)
+		t.add(o, s)
+		return nil
 	case <-t.committed:
 		return t.confirm()
 	case <-changed:
@@ -206,19 +207,24 @@ func (t *trainer) gradient(s *scratch, feats kernels.Tensor) error {
 	return err
 }
 
-// record writes the addition to the ledger; only then does the gradient go into the sum.
+// record writes the addition to the ledger; only then does the gradient go into the sum. The hop needs not wait for that: whoever
+// loses the gradient now is a rank that is put out, and its additions with it.
 func (t *trainer) record(ctx context.Context, s scratch) error {
 	err := t.writeAdded(ctx, &s)
 	if err != nil && !errors.Is(err, broker.ErrLost) {
 		return err
 	}
-	s.err = err
+	h := s.item.hop
+	if s.err = err; err == nil {
+		t.w.Keeper.Hold(h.Record.Root) // before the packer's slot, whose owner has marked it, is released
+	}
 	select {
 	case t.recorded <- s:
-		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	t.flight.leave(h.Record.Index)
+	return t.settled(h)(ctx)
 }
 
 // writeAdded appends the addition, behind the rank's claim.
@@ -241,16 +247,13 @@ func (t *trainer) writeAdded(ctx context.Context, s *scratch) error {
 	}
 }
 
-// add puts a recorded gradient into its part; one that the ledger refused is dropped with its hop.
-func (t *trainer) add(ctx context.Context, o *window, s scratch) error {
+// add puts a recorded gradient into its part; one that the ledger refused is dropped.
+func (t *trainer) add(o *window, s scratch) {
 	o.waiting--
-	h := s.item.hop
 	if s.err == nil {
 		t.sum(o, s)
 	}
 	t.free(s)
-	t.flight.leave(h.Record.Index)
-	return t.settle.Do(ctx, t.settled(h))
 }
 
 // sum puts a gradient into its part of the window's sum.
@@ -264,7 +267,6 @@ func (t *trainer) sum(o *window, s scratch) {
 		t.parts[i].Add(s.grads)
 		o.tallies[i].add(s.tally)
 	}
-	t.w.Keeper.Hold(h.Root) // before the packer's slot, whose owner has marked it, is released
 	o.summed[h.Index] = true
 	o.roots = append(o.roots, h.Root)
 	t.w.Status.Batches.Add(1)
