@@ -4,9 +4,6 @@ import (
 	"context"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"penstock/schema"
@@ -40,22 +37,37 @@ type Of struct {
 
 // Span is one stretch of work on a batch.
 type Span struct {
-	t     *Tracer
-	otel  trace.Span
-	entry Entry
+	t          *Tracer
+	name       string
+	of         Of
+	slot       schema.SlotRef // what of.Slot points at
+	start, end int64          // Unix nanoseconds
+	err        error
+
+	context, parent trace.SpanContext   // zero when spans are not exported
+	batches         int                 // of a step
+	links           []trace.SpanContext // of a step
 }
 
 // Start begins a span at a time, as a child of the one in ctx.
 func (t *Tracer) Start(ctx context.Context, name string, at time.Time, of Of) (context.Context, *Span) {
-	s := &Span{t: t, entry: Entry{
-		Name: name, Gen: of.Gen, Window: of.Window, Batch: of.Index, Bucket: of.Bucket, Tokens: of.Tokens, Start: at.UnixNano(),
-	}}
-	if t.provider == nil {
-		return ctx, s
+	s := &Span{t: t, name: name, of: of, start: at.UnixNano()}
+	if of.Slot != nil {
+		s.slot = *of.Slot
+		s.of.Slot = &s.slot
 	}
-	ctx, s.otel = t.tracer.Start(ctx, name, trace.WithTimestamp(at), trace.WithSpanKind(kind(of.Operation)),
-		trace.WithAttributes(t.attributes(of)...))
+	if t.out != nil {
+		s.parent = trace.SpanContextFromContext(ctx)
+		ctx = s.identify(ctx)
+	}
 	return ctx, s
+}
+
+// identify has the SDK name the span and decide whether it is sampled. It returns ctx with the span in it.
+func (s *Span) identify(ctx context.Context) context.Context {
+	ctx, named := s.t.ids.Start(ctx, s.name)
+	s.context = named.SpanContext()
+	return ctx
 }
 
 // End ends the span now. A failure is recorded in it.
@@ -63,16 +75,15 @@ func (s *Span) End(err error) { s.EndAt(time.Now(), err) }
 
 // EndAt ends the span at a time.
 func (s *Span) EndAt(at time.Time, err error) {
-	s.entry.End = max(s.entry.Start, at.UnixNano())
+	s.end, s.err = max(s.start, at.UnixNano()), err
+	e := Entry{Name: s.name, Gen: s.of.Gen, Window: s.of.Window, Batch: s.of.Index, Bucket: s.of.Bucket, Tokens: s.of.Tokens, Start: s.start, End: s.end}
 	if err != nil {
-		s.entry.Error = err.Error()
+		e.Error = err.Error()
 	}
-	s.t.recent.add(s.entry)
-	if s.otel == nil {
-		return
+	s.t.recent.add(e)
+	if s.context.IsSampled() {
+		s.t.out.add(s)
 	}
-	failed(s.otel, at, err)
-	s.otel.End(trace.WithTimestamp(time.Unix(0, s.entry.End)))
 }
 
 // Wait is a part of a queue's time: it began at Since and lasted until work started. A zero Since says that there was
@@ -103,75 +114,14 @@ func (t *Tracer) Queued(ctx context.Context, of Of, stored time.Time, waits ...W
 
 // Stepped records an optimizer step and links it to the batches in it, which are given by their contexts.
 func (t *Tracer) Stepped(ctx context.Context, window uint32, began time.Time, batches []context.Context, err error) {
-	end := time.Now()
-	e := Entry{Name: Step, Window: window, Start: began.UnixNano(), End: end.UnixNano()}
-	if err != nil {
-		e.Error = err.Error()
-	}
-	t.recent.add(e)
-	if t.provider == nil {
-		return
-	}
-	var links []trace.Link
-	for _, b := range batches {
-		if c := trace.SpanContextFromContext(b); c.IsValid() {
-			links = append(links, trace.Link{SpanContext: c})
+	s := &Span{t: t, name: Step, of: Of{Batch: schema.Batch{Window: window}}, start: began.UnixNano(), batches: len(batches)}
+	if t.out != nil {
+		s.identify(trace.ContextWithSpanContext(ctx, trace.SpanContext{}))
+		for _, b := range batches {
+			if c := trace.SpanContextFromContext(b); c.IsValid() {
+				s.links = append(s.links, c)
+			}
 		}
 	}
-	_, s := t.tracer.Start(ctx, Step, trace.WithNewRoot(), trace.WithTimestamp(began), trace.WithLinks(links...),
-		trace.WithAttributes(attribute.Int("penstock.window", int(window)), attribute.Int("penstock.batches", len(batches)),
-			attribute.String("penstock.device", t.process.Device)))
-	failed(s, end, err)
-	s.End(trace.WithTimestamp(end))
-}
-
-// failed records an error, if there is one, in a span.
-func failed(s trace.Span, at time.Time, err error) {
-	if err == nil {
-		return
-	}
-	s.RecordError(err, trace.WithTimestamp(at))
-	s.SetAttributes(semconv.ErrorType(err))
-	s.SetStatus(codes.Error, err.Error())
-}
-
-func (t *Tracer) attributes(of Of) []attribute.KeyValue {
-	kv := make([]attribute.KeyValue, 0, 18)
-	kv = append(kv,
-		attribute.Int("penstock.generation", int(of.Gen)), attribute.Int("penstock.epoch", int(of.Epoch)),
-		attribute.Int("penstock.window", int(of.Window)), attribute.Int("penstock.batch", int(of.Index)),
-		attribute.String("penstock.bucket", of.Bucket), attribute.Int("penstock.tokens", int(of.Tokens)),
-		attribute.String("penstock.device", t.process.Device),
-	)
-	if of.Slot != nil {
-		kv = append(kv, attribute.String("penstock.pool", of.Slot.Pool), attribute.Int("penstock.slot", int(of.Slot.Slot)))
-	}
-	if of.Operation == "" {
-		return kv
-	}
-	kv = append(kv, semconv.MessagingSystemKey.String("nats"), semconv.MessagingDestinationName(of.Subject), semconv.MessagingOperationName(of.Operation))
-	switch of.Operation {
-	case "send":
-		kv = append(kv, semconv.MessagingOperationTypeSend)
-	case "settle":
-		kv = append(kv, semconv.MessagingOperationTypeSettle)
-	default:
-		kv = append(kv, semconv.MessagingOperationTypeProcess, attribute.Bool("penstock.redelivered", of.Redelivered))
-	}
-	if of.Seq > 0 {
-		kv = append(kv, attribute.Int64("messaging.nats.stream.sequence", int64(of.Seq)))
-	}
-	return kv
-}
-
-func kind(operation string) trace.SpanKind {
-	switch operation {
-	case "send":
-		return trace.SpanKindProducer
-	case "process":
-		return trace.SpanKindConsumer
-	case "settle":
-		return trace.SpanKindClient
-	}
-	return trace.SpanKindInternal
+	s.End(err)
 }

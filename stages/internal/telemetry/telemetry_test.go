@@ -1,34 +1,71 @@
 package telemetry
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/sdk/resource"
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"penstock/schema"
 )
 
-// recording returns a tracer whose spans end in memory.
-func recording(t testing.TB) (*Tracer, *tracetest.InMemoryExporter) {
+// collector keeps what is delivered to it, as every receiver would read it.
+type collector struct {
+	t     testing.TB
+	spans []*otlp.Span
+}
+
+func (c *collector) Start(context.Context) error { return nil }
+func (c *collector) Stop(context.Context) error  { return nil }
+
+func (c *collector) UploadTraces(_ context.Context, spans []*otlp.ResourceSpans) error {
+	sent, err := proto.Marshal(&otlp.TracesData{ResourceSpans: spans})
+	if err != nil {
+		return err
+	}
+	var got otlp.TracesData
+	if err := proto.Unmarshal(sent, &got); err != nil {
+		return err
+	}
+	for _, rs := range got.ResourceSpans {
+		for _, ss := range rs.ScopeSpans {
+			c.spans = append(c.spans, ss.Spans...)
+		}
+	}
+	return nil
+}
+
+// recording returns a tracer and what ends its delivery and returns the spans that came.
+func recording(t testing.TB) (*Tracer, func() []*otlp.Span) {
 	t.Helper()
-	tr, err := Open(t.Context(), Process{Run: "r", Stage: "target", Instance: "target-1", Device: "cpu"}, 1, func(err error) { t.Error(err) })
+	tr, err := Open(t.Context(), Process{Run: "r", Stage: "target", Instance: "target-1"}, 1, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	mem := tracetest.NewInMemoryExporter()
-	tr.provider = sdktrace.NewTracerProvider(sdktrace.WithSyncer(mem))
-	tr.tracer = tr.provider.Tracer("test")
-	return tr, mem
+	c := &collector{t: t}
+	out := newDelivery(c, resource.Empty(), "cpu", readLimits(os.Getenv), func(err error) { t.Error(err) })
+	if err := out.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tr.export(out, 1)
+	return tr, func() []*otlp.Span {
+		if err := tr.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		return c.spans
+	}
 }
 
 func TestContextTravelsInLowerCaseHeaders(t *testing.T) {
-	tr, mem := recording(t)
+	tr, delivered := recording(t)
 	of := Of{Batch: schema.Batch{Run: "r", Gen: 2, Window: 3, Index: 7, Bucket: "b96"}, Tokens: 900, Subject: "ps.fwd.b96", Operation: "send",
 		Slot: &schema.SlotRef{Pool: "target-1", Slot: 2}}
 	ctx, build := tr.Start(t.Context(), Build, time.Now(), of)
@@ -42,19 +79,19 @@ func TestContextTravelsInLowerCaseHeaders(t *testing.T) {
 	_, forward := tr.Start(tr.Continue(context.Background(), header), Forward, time.Now(), of)
 	forward.End(errors.New("out of memory"))
 
-	spans := mem.GetSpans()
-	if len(spans) != 2 || spans[1].Parent.SpanID() != spans[0].SpanContext.SpanID() || spans[1].SpanContext.TraceID() != spans[0].SpanContext.TraceID() {
+	spans := delivered()
+	if len(spans) != 2 || !bytes.Equal(spans[1].ParentSpanId, spans[0].SpanId) || !bytes.Equal(spans[1].TraceId, spans[0].TraceId) {
 		t.Fatalf("forward is not a child of build: %+v", spans)
 	}
-	if spans[1].Status.Description != "out of memory" || len(spans[1].Events) != 1 {
+	if spans[1].Status.GetMessage() != "out of memory" || len(spans[1].Events) != 1 {
 		t.Errorf("the failure is not recorded: %+v", spans[1].Status)
 	}
-	want := map[attribute.Key]string{
+	want := map[string]string{
 		"penstock.bucket": "b96", "penstock.window": "3", "penstock.batch": "7", "penstock.tokens": "900", "penstock.slot": "2", "penstock.device": "cpu",
 		"messaging.system": "nats", "messaging.destination.name": "ps.fwd.b96", "messaging.operation.type": "process",
 	}
 	for _, kv := range spans[1].Attributes {
-		if w, ok := want[kv.Key]; ok && kv.Value.Emit() == w {
+		if w, ok := want[kv.Key]; ok && (kv.Value.GetStringValue() == w || strconv.FormatInt(kv.Value.GetIntValue(), 10) == w) {
 			delete(want, kv.Key)
 		}
 	}
@@ -64,7 +101,7 @@ func TestContextTravelsInLowerCaseHeaders(t *testing.T) {
 }
 
 func TestStepLinksToItsBatches(t *testing.T) {
-	tr, mem := recording(t)
+	tr, delivered := recording(t)
 	var batches []context.Context
 	for i := range 3 {
 		ctx, s := tr.Start(t.Context(), Train, time.Now(), Of{Batch: schema.Batch{Index: uint32(i)}})
@@ -72,34 +109,34 @@ func TestStepLinksToItsBatches(t *testing.T) {
 		batches = append(batches, ctx)
 	}
 	tr.Stepped(t.Context(), 4, time.Now(), batches, nil)
-	spans := mem.GetSpans()
+	spans := delivered()
 	step := spans[3]
-	if step.Name != Step || len(step.Links) != 3 || step.Parent.IsValid() {
+	if step.Name != Step || len(step.Links) != 3 || len(step.ParentSpanId) > 0 {
 		t.Fatalf("step is %+v", step)
 	}
 	for i, l := range step.Links {
-		if l.SpanContext.TraceID() != spans[i].SpanContext.TraceID() {
+		if !bytes.Equal(l.TraceId, spans[i].TraceId) || !bytes.Equal(l.SpanId, spans[i].SpanId) {
 			t.Errorf("link %d is not batch %d", i, i)
 		}
 	}
 }
 
 func TestQueueHoldsItsWaits(t *testing.T) {
-	tr, mem := recording(t)
+	tr, delivered := recording(t)
 	stored := time.Now().Add(-time.Second)
 	tr.Queued(t.Context(), Of{}, stored, Wait{CreditWait, stored.Add(-time.Hour)}, Wait{SlotWait, time.Time{}})
-	spans := mem.GetSpans()
+	spans := delivered()
 	if len(spans) != 3 {
 		t.Fatalf("%d spans", len(spans))
 	}
 	credit, slot, queue := spans[0], spans[1], spans[2]
-	if !credit.StartTime.Equal(queue.StartTime) || !credit.EndTime.Equal(queue.EndTime) {
-		t.Errorf("a wait since before the message is the whole queue: %v..%v", credit.StartTime, credit.EndTime)
+	if credit.StartTimeUnixNano != queue.StartTimeUnixNano || credit.EndTimeUnixNano != queue.EndTimeUnixNano {
+		t.Errorf("a wait since before the message is the whole queue: %v..%v", credit.StartTimeUnixNano, credit.EndTimeUnixNano)
 	}
-	if !slot.StartTime.Equal(slot.EndTime) {
+	if slot.StartTimeUnixNano != slot.EndTimeUnixNano {
 		t.Error("no wait has no length")
 	}
-	if credit.Parent.SpanID() != queue.SpanContext.SpanID() {
+	if !bytes.Equal(credit.ParentSpanId, queue.SpanId) {
 		t.Error("a wait is a part of its queue")
 	}
 }
@@ -124,12 +161,9 @@ func TestEndpointDecides(t *testing.T) {
 	}
 	var warned []error
 	for _, protocol := range []string{"grpc", "http/protobuf", "http/json"} {
-		e, err := newExporter(t.Context(), protocol, func(err error) { warned = append(warned, err) })
-		if err != nil {
-			t.Fatalf("%s: %v", protocol, err)
-		}
-		if err := e.Shutdown(t.Context()); err != nil {
-			t.Error(err)
+		c := newClient(protocol, func(err error) { warned = append(warned, err) })
+		if err := errors.Join(c.Start(t.Context()), c.Stop(t.Context())); err != nil {
+			t.Errorf("%s: %v", protocol, err)
 		}
 	}
 	if len(warned) != 1 || !strings.Contains(warned[0].Error(), `is "http/json": http/protobuf is used`) {
@@ -168,9 +202,8 @@ func BenchmarkSpan(b *testing.B) {
 		}
 	})
 	b.Run("on", func(b *testing.B) {
-		tr, _ := recording(b)
-		tr.provider = sdktrace.NewTracerProvider(sdktrace.WithBatcher(tracetest.NewNoopExporter()))
-		tr.tracer = tr.provider.Tracer("bench")
+		tr, delivered := recording(b)
+		defer delivered()
 		for b.Loop() {
 			_, s := tr.Start(b.Context(), Train, time.Now(), of)
 			s.End(nil)

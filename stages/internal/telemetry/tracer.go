@@ -22,8 +22,10 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 )
+
+// scopeName is OpenTelemetry's instrumentation scope.
+const scopeName = "penstock"
 
 // flushFor bounds how long the end of a process waits for a collector that is slow or gone.
 const flushFor = 2 * time.Second
@@ -33,37 +35,40 @@ type Process struct{ Run, Stage, Instance, Device string }
 
 // Tracer makes the spans of one process. It is safe for concurrent use.
 type Tracer struct {
-	process  Process
-	recent   *Recent
-	provider *sdktrace.TracerProvider // nil when spans are not exported
-	tracer   trace.Tracer
+	recent *Recent
+	ids    trace.Tracer // names spans and samples; nothing else is kept in its spans
+	out    *delivery    // nil when spans are not exported
 }
 
 // Open reads the OTEL_ variables and returns a tracer that exports as they say. Where they name no sampler, a share of the
 // batches is traced, from 0 to 1. onError is told of spans that could not be delivered; it must not block.
 func Open(ctx context.Context, p Process, share float64, onError func(error)) (*Tracer, error) {
-	t := &Tracer{process: p, recent: newRecent(p.Instance), tracer: noop.NewTracerProvider().Tracer("penstock")}
+	t := &Tracer{recent: newRecent(p.Instance)}
 	protocol, on := exportProtocol(os.Getenv)
 	if !on {
 		return t, nil
 	}
-	exporter, err := newExporter(ctx, protocol, onError)
-	if err != nil {
-		return nil, fmt.Errorf("export traces: %w", err)
-	}
 	res, err := describe(ctx, p)
 	if err != nil {
-		return nil, errors.Join(err, exporter.Shutdown(ctx))
+		return nil, err
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(onError))
-	options := []sdktrace.TracerProviderOption{sdktrace.WithBatcher(exporter), sdktrace.WithResource(res)}
+	out := newDelivery(newClient(protocol, onError), res, p.Device, readLimits(os.Getenv), onError)
+	if err := out.start(ctx); err != nil {
+		return nil, fmt.Errorf("export traces: %w", err)
+	}
+	t.export(out, share)
+	return t, nil
+}
+
+// export has spans delivered, of a share of the batches where the environment names no sampler.
+func (t *Tracer) export(out *delivery, share float64) {
+	var options []sdktrace.TracerProviderOption
 	if os.Getenv("OTEL_TRACES_SAMPLER") == "" {
 		// A child is sampled when its root is, so that a trace is whole or not there.
 		options = append(options, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(share))))
 	}
-	t.provider = sdktrace.NewTracerProvider(options...)
-	t.tracer = t.provider.Tracer("penstock", trace.WithSchemaURL(semconv.SchemaURL))
-	return t, nil
+	t.ids, t.out = sdktrace.NewTracerProvider(options...).Tracer(scopeName), out
 }
 
 // exportProtocol returns how spans are exported, and whether they are.
@@ -86,17 +91,17 @@ func exportProtocol(env func(string) string) (string, bool) {
 	return protocol, !off
 }
 
-// newExporter returns the exporter of a protocol. One that is not there is warned of and ignored, as OpenTelemetry asks: a
+// newClient returns the client of a protocol. One that is not there is warned of and ignored, as OpenTelemetry asks: a
 // variable that is set for the whole host keeps no run from starting.
-func newExporter(ctx context.Context, protocol string, onError func(error)) (*otlptrace.Exporter, error) {
+func newClient(protocol string, onError func(error)) otlptrace.Client {
 	switch protocol {
 	case "grpc":
-		return otlptracegrpc.New(ctx)
+		return otlptracegrpc.NewClient()
 	case "http/protobuf":
 	default:
 		onError(fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q: http/protobuf is used; grpc is there too", protocol))
 	}
-	return otlptracehttp.New(ctx)
+	return otlptracehttp.NewClient(otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf)) // whatever the variable says
 }
 
 // describe is the resource: what is known here, overridden by OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
@@ -125,16 +130,13 @@ func version() string {
 
 // Close delivers what is buffered, for a short time at most.
 func (t *Tracer) Close(ctx context.Context) error {
-	if t.provider == nil {
+	if t.out == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushFor)
 	defer cancel()
-	return t.provider.Shutdown(ctx)
+	return t.out.close(ctx)
 }
-
-// Exporting reports whether spans leave the process.
-func (t *Tracer) Exporting() bool { return t.provider != nil }
 
 // Recent returns the latest spans of this process.
 func (t *Tracer) Recent() *Recent { return t.recent }
@@ -143,14 +145,14 @@ var propagator = propagation.TraceContext{}
 
 // Inject writes the trace context of ctx into a message's headers.
 func (t *Tracer) Inject(ctx context.Context, header map[string][]string) {
-	if t.provider != nil {
+	if t.out != nil {
 		propagator.Inject(ctx, carrier(header))
 	}
 }
 
 // Continue returns ctx with the trace context of a message's headers.
 func (t *Tracer) Continue(ctx context.Context, header map[string][]string) context.Context {
-	if t.provider == nil {
+	if t.out == nil {
 		return ctx
 	}
 	return propagator.Extract(ctx, carrier(header))
