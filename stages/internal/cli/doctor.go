@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -54,9 +55,6 @@ func runDoctor(f runtime.Flags, model, gpus string, out io.Writer, asJSON bool) 
 		if fleet, err = doctor.ParseGPUs(gpus); err != nil {
 			return err
 		}
-		if f.Device == "" {
-			f.Device = "cuda"
-		}
 	}
 	var d diagnosis
 	var t *hf.Target
@@ -64,8 +62,10 @@ func runDoctor(f runtime.Flags, model, gpus string, out io.Writer, asJSON bool) 
 	if err != nil {
 		return err
 	}
-	if g, ok := schema.ParseGPUs(cfg.Device); ok && gpus != "" {
-		cfg.Device = g.Sized(fleet.N)
+	if gpus != "" {
+		if cfg.Device, err = plannedDevice(cfg.Device, f.Device, gpus, fleet.N); err != nil {
+			return err
+		}
 	}
 	root := rundir.Root
 	if f.Run != "" {
@@ -109,6 +109,22 @@ func runDoctor(f runtime.Flags, model, gpus string, out io.Writer, asJSON bool) 
 		err = errors.New(summarise(d.Checks))
 	}
 	return err
+}
+
+// plannedDevice is the name of the n GPUs that --gpus gives. The configured device may be one of them, fewer, or none at all; an
+// asked one, by --device, is on GPUs.
+func plannedDevice(configured, asked, gpus string, n int) (string, error) {
+	g, ok := schema.ParseGPUs(configured)
+	switch {
+	case !ok && asked != "":
+		return "", fmt.Errorf("--gpus %s plans for GPUs, and --device %s is none: leave one of them out", gpus, asked)
+	case !ok:
+		g.N = 1
+	case g.N > n:
+		_, size, _ := strings.Cut(gpus, "x")
+		return "", fmt.Errorf("device %s names %d GPUs, and --gpus %s gives %d: write --gpus %dx%s, or --device %s", configured, g.N, gpus, n, g.N, size, g.Sized(n))
+	}
+	return g.Sized(n), nil
 }
 
 // doctorConfig is the configuration to check: that of the flags, or for a named geometry the defaults around it. With a
