@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"time"
@@ -152,15 +153,31 @@ func allocated(dev kernels.Device) (bytes int64, ok bool) {
 	return bytes, ok
 }
 
-// check refuses what the model cannot hold, and opens nothing.
-func (o Options) check() error {
-	if o.Batch < 1 || o.Anchors < 1 || !(o.Seconds > 0) {
-		return fmt.Errorf("bench: batch %d, anchors %d and seconds %g must be positive", o.Batch, o.Anchors, o.Seconds)
-	}
-	if n := o.Lengths.Longest(); n > o.Model.Target.MaxPositions {
-		return fmt.Errorf("bench: documents of %d tokens exceed the %d positions of %s", n, o.Model.Target.MaxPositions, o.Model.Name)
+// longestRow bounds the tokens of a batch: their slots, too, are counted in 32 bits.
+const longestRow = 1 << 24
+
+// CheckBatch refuses batches that cannot be made or that the model cannot hold, in the words of the command line.
+func (o Options) CheckBatch() error {
+	switch longest := o.Lengths.Longest(); {
+	case o.Batch < 1:
+		return fmt.Errorf("--batch %d: a batch is at least one document", o.Batch)
+	case longest > o.Model.Target.MaxPositions:
+		return fmt.Errorf("--lengths %s: documents of %d tokens exceed the %d positions of %s", o.Lengths, longest, o.Model.Target.MaxPositions, o.Model.Name)
+	case o.Batch > longestRow/longest:
+		return fmt.Errorf("--batch %d: with documents of up to %d tokens a batch is at most %d of them", o.Batch, longest, longestRow/longest)
 	}
 	return nil
+}
+
+// Check refuses what cannot be measured, in the words of the command line, and opens nothing.
+func (o Options) Check() error {
+	switch {
+	case o.Anchors < 1:
+		return fmt.Errorf("--anchors %d: a document has at least one anchor", o.Anchors)
+	case !(o.Seconds > 0) || math.IsInf(o.Seconds, 0):
+		return fmt.Errorf("--seconds %g: the time to measure for is positive, and ends", o.Seconds)
+	}
+	return o.CheckBatch()
 }
 
 // peak is the largest resident size of this process so far.

@@ -14,7 +14,7 @@ import (
 
 // Draft measures the training step: forward, loss, backward and optimizer, one step a batch, on random captures.
 func Draft(ctx context.Context, o Options) (Report, error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return Report{}, err
 	}
 	dev, err := backend.Open(o.Device)

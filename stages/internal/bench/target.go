@@ -12,7 +12,7 @@ import (
 
 // Target measures the frozen forward with its captures. It ends at the last tap, as it does in a run.
 func Target(ctx context.Context, o Options) (Report, error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return Report{}, err
 	}
 	opened, err := backend.Open(o.Device)

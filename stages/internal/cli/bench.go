@@ -47,6 +47,9 @@ func newBenchModel(s streams, name, short string, run func(context.Context, benc
 			if o.Lengths, err = bench.ParseLengths(lengths); err != nil {
 				return err
 			}
+			if err := o.Check(); err != nil {
+				return err
+			}
 			return eachDevice(s.out, device, func(device string) (any, error) {
 				o.Device = device
 				return run(cmd.Context(), o)

@@ -33,15 +33,18 @@ const oneBatch = "window.batches=1"
 // behind is how many steps are made behind the measured ones, whose targets have nothing more to run ahead for.
 func (o benchOptions) behind(cfg schema.Config) int { return cfg.Window.Lookahead + 1 }
 
-// check refuses counts that nothing can be measured with.
-func (o benchOptions) check() error {
+// check refuses what nothing can be measured with, before anything is made.
+func (o benchOptions) check(f runtime.Flags) error {
 	switch {
 	case o.steps < 1:
 		return fmt.Errorf("--steps %d: at least one step is measured", o.steps)
 	case o.warm < 0:
 		return fmt.Errorf("--warm-up %d: a count of steps is not negative", o.warm)
-	case o.geometry != "" && o.batch < 1:
-		return fmt.Errorf("--batch %d: a batch is at least one document", o.batch)
+	case o.warm >= o.steps:
+		return fmt.Errorf("--warm-up %d: --steps counts the measured steps behind the warm-up, and %d are no more than that: ask for more, or for a shorter warm-up",
+			o.warm, o.steps)
+	case f.Run != "":
+		return fmt.Errorf("--run %s: bench makes a run directory of its own and removes it: leave --run out", f.Run)
 	case o.geometry == "" && o.cache != "":
 		return fmt.Errorf("--target-cache keeps a made target: name its size with --geometry")
 	case o.alone != "":
@@ -61,6 +64,9 @@ func (o benchOptions) made(f runtime.Flags) (sets []string, remove func(), err e
 		return nil, remove, err
 	}
 	if b.Lengths, err = bench.ParseLengths(o.lengths); err != nil {
+		return nil, remove, err
+	}
+	if err := b.CheckBatch(); err != nil {
 		return nil, remove, err
 	}
 	f.Sets = append([]string{oneBatch}, f.Sets...)

@@ -53,8 +53,13 @@ func newBenchE2E(s streams) *cobra.Command {
 			"steps of a run have no next ones to share the time with.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
+			if err := o.check(f); err != nil {
 				return err
+			}
+			for _, name := range []string{"lengths", "batch"} {
+				if o.geometry == "" && cmd.Flags().Changed(name) {
+					return fmt.Errorf("--%s is of made-up documents: name a size with --geometry", name)
+				}
 			}
 			sets, remove, err := o.made(f)
 			if err != nil {
@@ -71,8 +76,8 @@ func newBenchE2E(s streams) *cobra.Command {
 	}
 	f.Register(cmd.Flags())
 	fs := cmd.Flags()
-	fs.IntVar(&o.steps, "steps", 40, "optimizer steps")
-	fs.IntVar(&o.warm, "warm-up", 0, "optimizer steps that are made first and not counted")
+	fs.IntVar(&o.steps, "steps", 40, "optimizer steps that are measured")
+	fs.IntVar(&o.warm, "warm-up", 0, "optimizer steps that are made first and not counted, fewer than --steps")
 	fs.StringVar(&o.geometry, "geometry", "", "`NAME`: one of "+strings.Join(geometry.Names(), ", "))
 	fs.StringVar(&o.lengths, "lengths", "fixed:3072", "of made-up documents: `fixed:N` or lognormal")
 	fs.IntVar(&o.batch, "batch", 4, "made-up documents of a batch, on average")
@@ -92,8 +97,11 @@ func newBenchBroker(s streams) *cobra.Command {
 			"batches a second, and the time from publish to the start of work.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
+			if err := o.check(f); err != nil {
 				return err
+			}
+			if f.Device != "" {
+				return fmt.Errorf("--device %s: the devices of bench broker do nothing: leave --device out", f.Device)
 			}
 			f.Device = "null"
 			f.Sets = append([]string{"window.batches=32", "batch.tokens=512", "train.anchors=1", "train.epochs=8"}, f.Sets...)
@@ -105,16 +113,13 @@ func newBenchBroker(s streams) *cobra.Command {
 		},
 	}
 	f.Register(cmd.Flags())
-	cmd.Flags().IntVar(&o.steps, "steps", 200, "optimizer steps")
+	cmd.Flags().IntVar(&o.steps, "steps", 200, "optimizer steps that are measured")
 	cmd.Flags().Bool("json", true, "the report is JSON in any case")
 	return cmd
 }
 
 // benchRun trains for some steps in a directory of its own, which it removes, without evaluation and checkpoints.
 func benchRun(ctx context.Context, f runtime.Flags, o benchOptions, progress io.Writer) (runReport, error) {
-	if f.Run != "" {
-		return runReport{}, fmt.Errorf("bench uses a run directory of its own: leave --run out")
-	}
 	f.Sets = append([]string{"eval.prompts=", "eval.every=0", "save.every=0", "train.max_steps=" + strconv.Itoa(o.warm+o.steps)}, f.Sets...)
 	cfg, err := f.Load()
 	if err != nil {
