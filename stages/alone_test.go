@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -129,6 +131,84 @@ func TestRefusedAdditions(t *testing.T) {
 			}
 			if !bytes.Equal(weights(t, p), weights(t, calm)) {
 				t.Error("other weights than undisturbed")
+			}
+		})
+	}
+}
+
+// refuser writes behind a claim of the rank alone that the batch is dead, when that is about to be added: the first of one of
+// its windows in each generation.
+type refuser struct {
+	windows []uint32
+	often   int // at most, a window
+
+	mu    sync.Mutex
+	seen  map[string]int // records by subject
+	gens  map[uint32]bool
+	done  map[uint32]int // refusals by window
+	total int
+}
+
+func (r *refuser) plant(t *testing.T, p *stagestest.Pipeline) {
+	r.seen, r.gens, r.done = map[string]int{}, map[uint32]bool{}, map[uint32]int{}
+	p.Fault = func(instance string, op broker.Op, subject string) broker.Outcome {
+		var gen, window, index uint32
+		if n, _ := fmt.Sscanf(subject, "ps.ledger.%d.%d.%d", &gen, &window, &index); n != 3 || instance != "draft-1" || op != broker.OpPublish {
+			return broker.Pass
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.seen[subject]++ // the first is the claim
+		if r.seen[subject] != 2 || r.gens[gen] || r.done[window] == r.often || !slices.Contains(r.windows, window) {
+			return broker.Pass
+		}
+		r.gens[gen] = true
+		r.done[window]++
+		r.total++
+		i := interference{do: func(ctx context.Context, conn *broker.Conn) error {
+			last, err := conn.Ledger().Last(ctx, subject)
+			if err == nil {
+				_, err = conn.Ledger().Append(ctx, subject, schema.Dead{Batch: last.Record.(schema.Claim).Batch, Reason: "refused"}, last.Seq)
+			}
+			return err
+		}}
+		if err := i.meddle(t.Context(), p); err != nil {
+			t.Error(err)
+		}
+		return broker.Pass
+	}
+}
+
+// TestRefusedForEver: a rank alone gives up over a window that is refused again and again, though each generation commits the
+// windows before it anew; refusals between which the run gets further do not add up.
+func TestRefusedForEver(t *testing.T) {
+	config := aloneConfig(t)
+	config.Save = schema.SaveConfig{Every: 100, Keep: 2}
+	for name, c := range map[string]struct {
+		windows []uint32
+		often   int // a window
+		total   int // that there are
+		want    string
+	}{
+		"one window":    {[]uint32{2}, 9, 5, "window 2 has been refused 5 times in a row"},
+		"three windows": {[]uint32{1, 2, 3}, 3, 9, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := stagestest.New(t, config)
+			r := &refuser{windows: c.windows, often: c.often}
+			r.plant(t, p)
+			err := p.Run(t.Context(), nil)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("the run ends with %v, want %q", err, c.want)
+			}
+			if r.total != c.total {
+				t.Errorf("%d refusals, want %d", r.total, c.total)
+			}
+			if c.want != "" {
+				return
+			}
+			if got := count(t, p); got.Missing != 0 || got.Duplicates != 0 {
+				t.Errorf("ledger %+v", got)
 			}
 		})
 	}

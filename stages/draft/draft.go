@@ -29,11 +29,18 @@ func Run(ctx context.Context, env *runtime.Env) error {
 			return err
 		}
 		defer run.Store.Close()
+		var refused refusals
 		for incarnation := w.Incarnation; ; incarnation = slots.Incarnation() { // of the rank: what it did before is void
 			err := attend(ctx, w, run, incarnation)
 			var over worker.Superseded
 			if !errors.Is(err, errPutOut) && !errors.Is(err, errRefused) && !errors.As(err, &over) {
 				return err
+			}
+			if errors.Is(err, errRefused) {
+				_, next := w.Ledger.Front()
+				if err := refused.again(next, err); err != nil {
+					return err
+				}
 			}
 			w.Log.Warn("this rank's weights are not the run's, joining again", "err", err)
 			give := func(ackSubject string) error { return w.Conn.NakRoot(ctx, ackSubject, 0) }
