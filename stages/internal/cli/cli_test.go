@@ -200,7 +200,7 @@ func watchEnd(ctx context.Context, board broker.Board) error {
 	return err
 }
 
-// fakeTrainer commits five windows, or waits to be stopped after the third.
+// fakeTrainer commits five windows in a generation of its own; after the third it may wait to be stopped, or fail.
 func fakeTrainer(ctx context.Context, env *runtime.Env) error {
 	board, closeConn, err := connect(ctx, env)
 	if err != nil {
@@ -210,13 +210,21 @@ func fakeTrainer(ctx context.Context, env *runtime.Env) error {
 	if err := board.Put(ctx, "bucket.b512", schema.BucketState{Bucket: "b512", Credit: 4, Floor: 2, Ceiling: 6, Published: 3, Remaining: 2}); err != nil {
 		return err
 	}
+	said, _, err := board.Get(ctx, "progress")
+	if err != nil {
+		return err
+	}
+	last, _ := said.Record.(schema.Progress)
 	for w := uint32(1); w <= 5; w++ {
-		p := schema.Progress{Gen: 1, Windows: w, Total: 5, Loss: 4.5, Tokens: 1000 * uint64(w), Slots: 100 * uint64(w), At: time.Now().UnixNano(), Done: w == 5}
+		p := schema.Progress{Gen: last.Gen + 1, Windows: w, Total: 5, Loss: 4.5, Tokens: 1000 * uint64(w), Slots: 100 * uint64(w), At: time.Now().UnixNano(), Done: w == 5}
 		if err := board.Put(ctx, "progress", p); err != nil {
 			return err
 		}
-		if w == 3 && os.Getenv("FAKE_draft") == "hold" {
+		switch what := os.Getenv("FAKE_draft"); {
+		case w == 3 && what == "hold":
 			return watchEnd(ctx, board)
+		case w == 3 && what == "refused":
+			return errors.New("refused again")
 		}
 	}
 	return rundir.WriteJSON(env.Run.Summary(), map[string]any{"steps": 5, "tokens": 5000, "slots": 500, "seconds": 1.5, "loss": 4.5, "accept_length": 1.25})

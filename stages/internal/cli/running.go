@@ -62,6 +62,7 @@ type running struct {
 	mu     sync.Mutex
 	gen    uint32
 	done   uint32 // windows committed
+	most   uint32 // of them ever: a new generation begins behind it
 	wanted string // of the control record
 }
 
@@ -253,7 +254,7 @@ func (r *running) connect(ctx context.Context) error {
 	return conn.Board().Put(ctx, "control", schema.Control{Run: r.dir.Name(), Want: wantRun})
 }
 
-// onHint takes a board record into the view. A committed window forgives the deaths before it.
+// onHint takes a board record into the view. A committed window forgives the deaths before it, all of them if it is one more.
 func (r *running) onHint(h broker.Hint) error {
 	r.view.Apply(h.Record)
 	r.watch(h.Record)
@@ -267,11 +268,11 @@ func (r *running) onHint(h broker.Hint) error {
 		r.vitals.take(rec)
 	case schema.Progress:
 		r.mu.Lock()
-		more := rec.Gen != r.gen || rec.Windows > r.done
-		r.gen, r.done = rec.Gen, rec.Windows
+		more, further := rec.Gen != r.gen || rec.Windows > r.done, rec.Windows > r.most
+		r.gen, r.done, r.most = rec.Gen, rec.Windows, max(r.most, rec.Windows)
 		r.mu.Unlock()
 		if more {
-			r.sup.Progress()
+			r.sup.Progress(further)
 		}
 	case schema.PlanInfo:
 		if rec.Rejected > 0 && rec.Run == r.dir.Name() {

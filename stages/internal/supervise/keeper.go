@@ -19,6 +19,7 @@ type keeper struct {
 	child    *child // nil between death and restart
 	stopping bool
 	deaths   int // since the last progress
+	failures int // those by no signal, since the work was further than ever
 }
 
 func newKeeper(s *Supervisor, p Process) *keeper {
@@ -54,7 +55,10 @@ func (k *keeper) keep(c *child) {
 		k.child = nil
 		stopping := k.stopping
 		k.deaths++
-		deaths := k.deaths
+		if exit.Code > 0 {
+			k.failures++
+		}
+		deaths, failures := k.deaths, k.failures
 		k.mu.Unlock()
 		exit.Stopped = stopping
 
@@ -72,9 +76,12 @@ func (k *keeper) keep(c *child) {
 		case deaths > k.s.o.Restarts:
 			k.s.fail(&Failure{Exit: exit, Reason: fmt.Sprintf("it died %d times without progress in between", deaths)})
 			return
+		case failures > k.s.o.Restarts:
+			k.s.fail(&Failure{Exit: exit, Reason: fmt.Sprintf("it failed %d times before the run got any further", failures)})
+			return
 		}
 		var err error
-		if c, err = k.restart(deaths); err != nil {
+		if c, err = k.restart(max(deaths, failures)); err != nil {
 			k.s.fail(fmt.Errorf("restart %s: %w", k.p.Name, err))
 			return
 		}
@@ -101,10 +108,13 @@ func (k *keeper) restart(deaths int) (*child, error) {
 	return k.start()
 }
 
-func (k *keeper) forgive() {
+func (k *keeper) forgive(all bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.deaths = 0
+	if all {
+		k.failures = 0
+	}
 }
 
 func (k *keeper) kill(pid int) bool {

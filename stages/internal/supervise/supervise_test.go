@@ -168,7 +168,7 @@ func TestProgressForgivesDeaths(t *testing.T) {
 	}
 	for range 5 {
 		<-exits
-		s.Progress()
+		s.Progress(true)
 	}
 	// Two more deaths, the last of which is one too many.
 	for {
@@ -180,6 +180,54 @@ func TestProgressForgivesDeaths(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+func TestFailingAtTheSamePlaceEnds(t *testing.T) {
+	exits := make(chan Exit, 16)
+	s := newTest(t, Options{Restarts: 2, OnExit: func(e Exit) { exits <- e }})
+	if err := s.Start(script("a", t.TempDir(), "exit", "9")); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		<-exits
+		s.Progress(false)
+	}
+	select {
+	case e := <-exits:
+		t.Fatalf("it was started again: %+v", e)
+	case err := <-s.Failed():
+		if !strings.Contains(err.Error(), "failed 3 times before the run got any further") {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestKillsAtTheSamePlaceAreForgiven(t *testing.T) {
+	exits := make(chan Exit, 16)
+	pids := make(chan int, 16)
+	s := newTest(t, Options{
+		Restarts: 2,
+		OnExit:   func(e Exit) { exits <- e },
+		PIDs:     func(m map[string]int) error { pids <- m["a"]; return nil },
+	})
+	if err := s.Start(script("a", t.TempDir(), "wait")); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		pid := <-pids
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		<-pids // none
+		<-exits
+		s.Progress(false)
+	}
+	<-pids
+	select {
+	case err := <-s.Failed():
+		t.Fatal(err)
+	default:
 	}
 }
 
