@@ -43,7 +43,7 @@ func annotate(n *yaml.Node, prefix string) {
 var meaning = map[string]string{
 	"seed":                "of initialisation, plan, anchors and noise",
 	"deterministic":       "bit-identical results whatever runs where",
-	"device":              "cpu, cuda:K, or cuda:A-B for several GPUs",
+	"device":              "cpu, cpu/PATH, cuda:K, or cuda:A-B for several GPUs; cuda:K/float32: all in that; sleep/FILE and null compute nothing",
 	"mps":                 "let processes on one GPU run at the same time",
 	"target.dir":          "Hugging Face directory of the frozen model",
 	"target.instances":    "target processes",

@@ -76,6 +76,7 @@ func newBenchE2E(s streams) *cobra.Command {
 	}
 	f.Register(cmd.Flags())
 	fs := cmd.Flags()
+	hide(cmd, "run")
 	fs.IntVar(&o.steps, "steps", 40, "optimizer steps that are measured")
 	fs.IntVar(&o.warm, "warm-up", 0, "optimizer steps that are made first and not counted, fewer than --steps")
 	fs.StringVar(&o.geometry, "geometry", "", "`NAME`: one of "+strings.Join(geometry.Names(), ", "))
@@ -113,6 +114,7 @@ func newBenchBroker(s streams) *cobra.Command {
 		},
 	}
 	f.Register(cmd.Flags())
+	hide(cmd, "run", "device")
 	cmd.Flags().IntVar(&o.steps, "steps", 200, "optimizer steps that are measured")
 	cmd.Flags().Bool("json", true, "the report is JSON in any case")
 	return cmd

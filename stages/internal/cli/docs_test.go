@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
@@ -258,6 +259,96 @@ func TestGuidesConfigureWhatCanRun(t *testing.T) {
 	}
 	if found < 3 {
 		t.Errorf("the guides show %d configurations", found)
+	}
+}
+
+var (
+	variable = regexp.MustCompile(`\bPENSTOCK_[A-Z_]+`)
+	inProse  = regexp.MustCompile("`--([a-z-]+)")
+	testName = regexp.MustCompile(`\b(?:Test[A-Z]\w+|[a-z]+\.txtar)`)
+)
+
+// sources returns the Go sources below the root, those of tests apart. Those of brokertest serve tests alone.
+func sources(t *testing.T) (code, tests string) {
+	t.Helper()
+	var texts [2]strings.Builder
+	for _, dir := range []string{"broker", "deploy", "kernels", "schema", "stages"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d os.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") {
+				return err
+			}
+			b, err := os.ReadFile(path)
+			of := 0
+			if strings.HasSuffix(path, "_test.go") || strings.Contains(path, "brokertest") {
+				of = 1
+			}
+			texts[of].Write(b)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return texts[0].String(), texts[1].String()
+}
+
+// TestGuidesNameTheEnvironment: a guide names every variable of Penstock's own that is read, and none else.
+func TestGuidesNameTheEnvironment(t *testing.T) {
+	code, _ := sources(t)
+	named := map[string]string{}
+	for name, text := range guides(t) {
+		for _, v := range variable.FindAllString(text, -1) {
+			named[v] = name
+		}
+	}
+	read := map[string]bool{}
+	for _, v := range variable.FindAllString(code, -1) {
+		read[v] = true
+		if named[v] == "" {
+			t.Errorf("no guide names %s", v)
+		}
+	}
+	for v, name := range named {
+		if !read[v] {
+			t.Errorf("%s: nothing reads %s", name, v)
+		}
+	}
+}
+
+// TestGuidesNameFlagsThatExist holds flags that stand by themselves in prose. Lines with an address tell of other programs.
+func TestGuidesNameFlagsThatExist(t *testing.T) {
+	known := map[string]bool{"help": true}
+	var collect func(c *cobra.Command)
+	collect = func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+		for _, sub := range c.Commands() {
+			collect(sub)
+		}
+	}
+	collect(newRoot(streams{}))
+	for name, text := range guides(t) {
+		for line := range strings.Lines(text) {
+			for _, m := range inProse.FindAllStringSubmatch(line, -1) {
+				if !known[m[1]] && !strings.Contains(line, "](https://") {
+					t.Errorf("%s: no command has --%s", name, m[1])
+				}
+			}
+		}
+	}
+}
+
+// TestReadmeNamesTestsThatExist: the promises of the README are held by tests that there are.
+func TestReadmeNamesTestsThatExist(t *testing.T) {
+	_, tests := sources(t)
+	names := testName.FindAllString(guides(t)["README.md"], -1)
+	if len(names) < 30 {
+		t.Errorf("the README names %d tests", len(names))
+	}
+	for _, name := range names {
+		_, err := os.Stat(filepath.Join("testdata", name))
+		if strings.HasPrefix(name, "Test") && !strings.Contains(tests, "func "+name+"(") || !strings.HasPrefix(name, "Test") && err != nil {
+			t.Errorf("README.md: there is no %s", name)
+		}
 	}
 }
 

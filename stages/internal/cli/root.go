@@ -104,6 +104,13 @@ func oneLine(s string) string {
 	return strings.Join(parts, "; ")
 }
 
+// hide leaves flags out of the help that a command shares with others and refuses.
+func hide(cmd *cobra.Command, flags ...string) {
+	for _, f := range flags {
+		cmd.Flags().Lookup(f).Hidden = true
+	}
+}
+
 // must marks flags that have no default.
 func must(cmd *cobra.Command, flags ...string) {
 	for _, f := range flags {

@@ -28,7 +28,7 @@ func newUp(s streams) *cobra.Command {
 		Use:   "up",
 		Short: "Start the broker and all stages, show progress, end when the drafter is trained",
 		Long: "up trains a drafter: it starts the broker and every stage as a process of its own, restarts those that die, and\n" +
-			"ends when the last optimizer step has committed. Without --run it makes a new directory under runs/; on an existing\n" +
+			"ends when the drafter is trained, exported and measured. Without --run it makes a new directory under runs/; on an existing\n" +
 			"run directory it goes on where that run stopped.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -34,7 +34,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Config, "config", "", "configuration `FILE` (default: the run's own, or "+DefaultConfig+" for a new run)")
 	fs.StringArrayVar(&f.Sets, "set", nil, "`key=value` to change in the configuration; may be repeated")
 	fs.StringVar(&f.NATS, "nats", "", "`URL` of an external NATS server (default: the run's embedded broker)")
-	fs.StringVar(&f.Device, "device", "", "cpu, cuda[:K], or cuda:A-B for a run on several GPUs (default: the configuration's)")
+	fs.StringVar(&f.Device, "device", "", "cpu[/PATH], cuda[:K], or cuda:A-B for a run on several GPUs (default: the configuration's)")
 	fs.StringVar(&f.Run, "run", "", "run `DIR` (default: the newest under "+rundir.Root+"/)")
 }
 
