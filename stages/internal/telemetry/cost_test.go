@@ -18,18 +18,7 @@ const flushed = 128
 // BenchmarkTraceOfABatch is what one batch's trace costs all processes together: its spans and headers, and their delivery
 // over HTTP to a collector that throws them away. cpu-ns/op is user and system time.
 func BenchmarkTraceOfABatch(b *testing.B) {
-	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-	}))
-	defer srv.Close()
-	b.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", srv.URL)
-	var p [4]*Tracer // batch, target, pack, draft
-	for i, stage := range []string{"batch", "target", "pack", "draft"} {
-		var err error
-		if p[i], err = Open(b.Context(), Process{Run: "20260101-000000-tiny", Stage: stage, Instance: stage + "-1", Device: "cpu"}, 1, func(err error) { b.Error(err) }); err != nil {
-			b.Fatal(err)
-		}
-	}
+	p := stages(b)
 	b.ReportAllocs()
 	n, before := 0, processorTime(b)
 	for b.Loop() {
@@ -40,12 +29,40 @@ func BenchmarkTraceOfABatch(b *testing.B) {
 			}
 		}
 	}
-	for _, t := range p {
-		if err := t.Close(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-	}
 	b.ReportMetric(float64(processorTime(b)-before)/float64(n), "cpu-ns/op")
+}
+
+// TestTraceOfABatchAllocatesLittle: most of a span's cost is memory, in processes whose heaps are so small that it sets off
+// a collection every few hundred spans.
+func TestTraceOfABatchAllocatesLittle(t *testing.T) {
+	p := stages(t)
+	n := testing.AllocsPerRun(100, func() { oneBatch(p, 0) })
+	if n > 90 {
+		t.Errorf("%v allocations for 13 spans and 3 messages, want 90 at most", n)
+	}
+}
+
+// stages are the tracers of batch, target, pack and draft, until the test ends.
+func stages(t testing.TB) (p [4]*Tracer) {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}))
+	t.Cleanup(srv.Close)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", srv.URL)
+	for i, stage := range []string{"batch", "target", "pack", "draft"} {
+		of := Process{Run: "20260101-000000-tiny", Stage: stage, Instance: stage + "-1", Device: "cpu"}
+		var err error
+		if p[i], err = Open(t.Context(), of, 1, func(err error) { t.Error(err) }); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := p[i].Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return p
 }
 
 // oneBatch makes the spans of a batch, as the stages do.
