@@ -175,7 +175,7 @@ func (d *delivery) upload(ctx context.Context, p parcel) error {
 	return d.client.UploadTraces(ctx, []*otlp.ResourceSpans{{Resource: d.from.Resource, SchemaUrl: d.from.SchemaUrl, ScopeSpans: []*otlp.ScopeSpans{scope}}})
 }
 
-// close delivers what is left until ctx ends.
+// close delivers what is left until ctx ends, and ends the delivery. It is called once.
 func (d *delivery) close(ctx context.Context) error {
 	close(d.stop)
 	select {
@@ -184,5 +184,5 @@ func (d *delivery) close(ctx context.Context) error {
 	}
 	d.cancel()
 	<-d.ended
-	return d.client.Stop(ctx)
+	return d.client.Stop(context.WithoutCancel(ctx)) // nothing is on its way
 }
