@@ -72,20 +72,20 @@ func (p *Park) Take(may func(schema.Hop) bool) (Hop, bool) {
 func (p *Park) Choose(order policy.Order, cost func(schema.Hop) float64, may func(schema.Hop) bool) (Hop, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var heads []policy.Head
-	var at []int
+	at, first := -1, policy.Head{}
 	for i, h := range p.hops {
 		if r := h.Record; may(r) {
-			heads = append(heads, policy.Head{Bucket: r.Bucket, Window: r.Window, Index: r.Index, Cost: cost(r)})
-			at = append(at, i)
+			x := policy.Head{Bucket: r.Bucket, Window: r.Window, Index: r.Index, Cost: cost(r)}
+			if at < 0 || order.Before(&x, &first) {
+				at, first = i, x
+			}
 		}
 	}
-	first := order.First(heads)
-	if first < 0 {
+	if at < 0 {
 		return nil, false
 	}
-	h := p.hops[at[first]]
-	p.hops = slices.Delete(p.hops, at[first], at[first]+1)
+	h := p.hops[at]
+	p.hops = slices.Delete(p.hops, at, at+1)
 	return h, true
 }
 
