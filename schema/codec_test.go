@@ -43,7 +43,7 @@ var golden = []Record{
 	PlanInfo{"20260102-150405-k3f9", "sha256:5feceb66ffc86f38", "runs/1/store", []uint32{128, 256, 512}, 240, 5760, 6000, 3},
 	PoolInfo{"target-1", 9, "cudaipc", 0, 3, 2516582400, "bfloat16", "pools/target-1.sock", []byte{0, 1, 2, 255}},
 	BucketState{"b512", 9, 4, 14, 311, 2000},
-	StageState{"target-1", "target", 9, 4711, "waiting", "a free slot", 2, 311, 1592320, 3, 3,
+	StageState{"target-1", "target", 9, 4711, "cuda:0", "waiting", "a free slot", 2, 311, 1592320, 3, 3,
 		map[string]float64{"compute": 81.5, "slot": 2.25, "credit": 0.125}, 0.0004, 0.0021,
 		map[string]uint64{"forward": 311}, map[string]float64{"forward": 81.25}, 1.5e-14, 1767366245123456789},
 	Progress{2, 118, 240, 219.25, 4.4375, 6e-4, 0.875, 600000, 90000, 1, 0, 1.3125, []float32{0.5, 0.25, 0.125}, false, 1767366245123456789},

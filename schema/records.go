@@ -173,6 +173,7 @@ type StageState struct {
 	Stage       string             `msgpack:"stage"`
 	Incarnation uint64             `msgpack:"inc"`
 	PID         int32              `msgpack:"pid"`
+	Device      string             `msgpack:"device"`  // as it was given; processes that are given the same share it
 	State       string             `msgpack:"state"`   // starting, waiting, running, draining, done
 	Waiting     string             `msgpack:"waiting"` // what for, in words
 	Gen         uint32             `msgpack:"gen"`

@@ -13,10 +13,10 @@ import (
 )
 
 // On two GPUs, one of which the target shares with a rank, that rank leaves to the other what that completes sooner: the run is
-// within 13 % of what the simulator says, whose ranks go by the same rule. Ranks that took whatever is ready would be slower by a
-// seventh: the target would have half a GPU, and nobody enough to do.
+// within 7 % of what the simulator says, whose ranks go by the same rule and reach the bound. Ranks that took whatever is ready
+// would be slower by a seventh: the target would have half a GPU, and nobody enough to do.
 func TestARankBesideTheTarget(t *testing.T) {
-	const most, near = 5.0, 0.87
+	const most, near = 5.0, 0.93
 	config := stagestest.Config(t, 190, func(c *schema.Config) {
 		c.Target.Instances, c.Pack.Instances, c.Draft.Ranks = 1, 2, 2
 		c.Target.Slots, c.Pack.Slots = 4, 4
@@ -34,7 +34,7 @@ func TestARankBesideTheTarget(t *testing.T) {
 		r := simulated(t, s, docs)
 		got := seen.rate(config.Window.Lookahead, float64(r.Tokens))
 		t.Logf("%.0f tokens/s, simulated %.0f, %.1f %% of the bound", got, r.TokensPerS, 100*r.OfBound)
-		if r.OfBound < 0.95 {
+		if r.OfBound < 0.98 {
 			t.Fatal("the simulator is far from the bound")
 		}
 		if got >= near*r.TokensPerS {

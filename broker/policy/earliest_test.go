@@ -7,7 +7,7 @@ import (
 )
 
 func TestEarliest(t *testing.T) {
-	fast, slow := Load{Cost: 1}, Load{Cost: 2}
+	fast, slow, beside := Load{Cost: 1}, Load{Cost: 2}, Load{Cost: 2, Beside: true}
 	for _, c := range []struct {
 		what   string
 		own    Load
@@ -27,6 +27,12 @@ func TestEarliest(t *testing.T) {
 		{"has just begun it", slow, []Load{{Cost: 1, Hand: 1}}, 1, true},
 		{"has two in hand", slow, []Load{{Cost: 1, Hand: 2, Since: 0.5}}, 1, true},
 		{"is late by as much as it would take", slow, []Load{{Cost: 1, Hand: 1, Since: 2}}, 1, true},
+		{"one beside a target takes three seconds, of both", beside, []Load{fast}, 2, false},
+		{"the other is done with three no sooner", beside, []Load{fast}, 3, true},
+		{"and with two in hand", beside, []Load{{Cost: 1, Hand: 2}}, 1, true},
+		{"it will soon be done with the first", beside, []Load{{Cost: 1, Hand: 2, Since: 0.5}}, 1, false},
+		{"the slow one beside the target is no reason to leave it", fast, []Load{beside}, 2, true},
+		{"beside a target and as fast", Load{Cost: 1.02, Beside: true}, []Load{fast}, 1, true},
 		{"the own hand counts", Load{Cost: 1, Hand: 1, Since: 0.2}, []Load{fast}, 1, false},
 		{"costs that can hardly be told apart", Load{Cost: 1.02}, []Load{fast}, 1, true},
 		{"the own cost is not known", Load{}, []Load{fast}, 1, true},
@@ -40,9 +46,10 @@ func TestEarliest(t *testing.T) {
 
 func drawLoad(t *rapid.T, what string) Load {
 	return Load{
-		Cost:  rapid.Float64Range(0.1, 4).Draw(t, what+" costs"),
-		Hand:  rapid.IntRange(0, 3).Draw(t, what+" has in hand"),
-		Since: rapid.Float64Range(0, 8).Draw(t, what+" began"),
+		Cost:   rapid.Float64Range(0.1, 4).Draw(t, what+" costs"),
+		Hand:   rapid.IntRange(0, 3).Draw(t, what+" has in hand"),
+		Since:  rapid.Float64Range(0, 8).Draw(t, what+" began"),
+		Beside: rapid.Bool().Draw(t, what+" is beside a target"),
 	}
 }
 
@@ -119,7 +126,7 @@ func TestDeferenceEnds(t *testing.T) {
 		for range 3 {
 			began := now
 			for {
-				take, wait := d.Take(now, own, others, rapid.IntRange(1, 3).Draw(t, "ready"))
+				take, wait := d.Take(now, own, others, rapid.IntRange(1, 3).Draw(t, "ready"), 3)
 				if take {
 					break
 				}
@@ -131,7 +138,7 @@ func TestDeferenceEnds(t *testing.T) {
 			if now < began+own.Cost-1e-6 {
 				t.Fatalf("took one at %g, left them since %g", now, began)
 			}
-			if take, _ := d.Take(now, own, others, 1); !take {
+			if take, _ := d.Take(now, own, others, 1, 3); !take {
 				t.Fatal("did not take what it had left long enough")
 			}
 			d.Taken()
@@ -139,16 +146,19 @@ func TestDeferenceEnds(t *testing.T) {
 	})
 }
 
-// Time in which nothing was ready does not count once something is, and ends all the same.
+// Time in which nothing was ready does not count once something is, nor does what was before another claim, and ends all the same.
 func TestDeferenceToNothing(t *testing.T) {
 	own, others := Load{Cost: 1}, []Load{{Cost: 0.01}}
 	var d Deference
 	for _, c := range []struct {
-		now   float64
-		ready int
-		take  bool
-	}{{0, 0, false}, {0.9, 0, false}, {1, 0, true}, {1.5, 1, false}, {2.4, 0, false}, {2.5, 1, true}} {
-		if take, _ := d.Take(c.now, own, others, c.ready); take != c.take {
+		now           float64
+		ready, claims int
+		take          bool
+	}{
+		{0, 0, 0, false}, {0.9, 0, 0, false}, {1, 0, 0, true}, {1.5, 1, 0, false}, {2.4, 0, 0, false}, {2.5, 1, 0, true},
+		{2.6, 1, 1, false}, {3.5, 1, 1, false}, {3.6, 1, 1, true},
+	} {
+		if take, _ := d.Take(c.now, own, others, c.ready, c.claims); take != c.take {
 			t.Errorf("%+v: %v", c, take)
 		}
 	}

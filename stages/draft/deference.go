@@ -19,7 +19,7 @@ type deference struct {
 	mu     sync.Mutex
 	since  time.Time // that the rule counts from
 	rule   policy.Deference
-	paces  map[string]float64 // by rank, as the board has them
+	stages map[string]schema.StageState // targets and ranks, as the board has them
 	window uint32
 	hands  map[policy.Member]hand // in that window
 }
@@ -30,12 +30,24 @@ type hand struct {
 	began          time.Time // of what it works on
 }
 
-func newDeference() *deference { return &deference{since: time.Now(), paces: map[string]float64{}} }
+func newDeference() *deference {
+	return &deference{since: time.Now(), stages: map[string]schema.StageState{}}
+}
 
 // load is a member's, whose batches take so many operations.
 func (d *deference) load(m policy.Member, operations float64, now time.Time) policy.Load {
-	h := d.hands[m]
-	return policy.Load{Cost: operations * d.paces[m.Rank], Hand: h.claimed, Since: now.Sub(h.began).Seconds()}
+	h, r := d.hands[m], d.stages[m.Rank]
+	return policy.Load{Cost: operations * r.Pace, Hand: h.claimed, Since: now.Sub(h.began).Seconds(), Beside: d.beside(r.Device)}
+}
+
+// beside says whether a target has a device.
+func (d *deference) beside(device string) bool {
+	for _, s := range d.stages {
+		if s.Stage == "target" && s.Device == device {
+			return true
+		}
+	}
+	return false
 }
 
 // look takes in what the ledger says of a window at a time.
@@ -66,11 +78,11 @@ func (d *deference) look(l *policy.Lineage, planned []uint32, now time.Time) {
 	d.window, d.hands = l.Next, hands
 }
 
-// pace takes in what an instance says of itself.
-func (d *deference) pace(s schema.StageState) {
+// said takes in what an instance says of itself.
+func (d *deference) said(s schema.StageState) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.paces[s.Instance] = s.Pace
+	d.stages[s.Instance] = s
 }
 
 // taken ends the deference: this rank has claimed a batch.
@@ -93,11 +105,11 @@ func (t *trainer) watchHands(ctx context.Context) error {
 	}
 }
 
-// watchPaces follows on the board how fast the ranks are.
-func (t *trainer) watchPaces(ctx context.Context) error {
+// watchStages follows on the board how fast the ranks are, and where they and the targets are.
+func (t *trainer) watchStages(ctx context.Context) error {
 	return t.w.Conn.Board().Watch(ctx, "stage.*", func(h broker.Hint) error {
-		if s, ok := h.Record.(schema.StageState); ok && s.Stage == t.w.Stage {
-			t.deference.pace(s)
+		if s, ok := h.Record.(schema.StageState); ok && (s.Stage == t.w.Stage || s.Stage == "target") {
+			t.deference.said(s)
 		}
 		return nil
 	})
@@ -121,14 +133,14 @@ func (t *trainer) takes(ctx context.Context) (ok bool, wait time.Duration, err e
 	}
 	var own policy.Load
 	var others []policy.Load
-	unclaimed, claimed := 0, 0
+	planned, unclaimed, claimed := 0, 0, 0
 	d, now := t.deference, time.Now()
 	t.w.Ledger.View(func(l *policy.Lineage) {
 		ids := t.planned(l)
 		if len(ids) == 0 {
 			return
 		}
-		unclaimed = l.Unclaimed(l.Next, ids)
+		planned, unclaimed = len(ids), l.Unclaimed(l.Next, ids)
 		operations := t.costs.Rates().Of(t.run.Work(t.run.Plan.Batch(int(ids[0]))))
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -156,7 +168,7 @@ func (t *trainer) takes(ctx context.Context) (ok bool, wait time.Duration, err e
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	ok, seconds := d.rule.Take(now.Sub(d.since).Seconds(), own, others, ready)
+	ok, seconds := d.rule.Take(now.Sub(d.since).Seconds(), own, others, ready, planned-unclaimed)
 	if ok {
 		return true, 0, nil
 	}

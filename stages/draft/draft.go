@@ -114,7 +114,7 @@ func (t *trainer) train(ctx context.Context) error {
 		g.Go(func() error { return t.wishes.watch(ctx, t.w.Conn.Board()) })
 		g.Go(func() error { return t.watchPeers(ctx) })
 		g.Go(func() error { return t.watchHands(ctx) })
-		g.Go(func() error { return t.watchPaces(ctx) })
+		g.Go(func() error { return t.watchStages(ctx) })
 	}
 	n := intakes
 	if t.shared != nil {

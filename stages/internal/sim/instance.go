@@ -15,6 +15,7 @@ type instance struct {
 	number          int // within the stage, from 0
 	host            int
 	dev             *device // nil for a packer: it works on a copy engine of its own
+	beside          bool    // a target has the same
 	pool            *slots.Pool
 	poolIncarnation uint64
 	costs           policy.Correction

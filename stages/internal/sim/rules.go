@@ -115,7 +115,7 @@ func (p *penstock) takes(w *world, r *instance, b *batch, ready int) bool {
 			p.others = append(p.others, o.load(b.step))
 		}
 	}
-	take, wait := r.deference.Take(w.now, r.load(b.step), p.others, ready)
+	take, wait := r.deference.Take(w.now, r.load(b.step), p.others, ready, w.claims)
 	if take {
 		r.deference.Taken()
 	} else {
@@ -126,7 +126,7 @@ func (p *penstock) takes(w *world, r *instance, b *batch, ready int) bool {
 
 // load is what a rank has in hand, and its cost of a batch that it is predicted to take so many seconds for.
 func (i *instance) load(step float64) policy.Load {
-	l := policy.Load{Cost: step * i.costs.Pace()}
+	l := policy.Load{Cost: step * i.costs.Pace(), Beside: i.beside}
 	if i.batch != nil {
 		l.Hand, l.Since = 1, i.w.now-i.batch.at.claimed
 	}

@@ -189,6 +189,7 @@ func (w *world) waiting() string {
 // train starts a rank on a batch of the open window.
 func (w *world) train(r *instance, b *batch) {
 	w.ready.remove(b)
+	w.claims++
 	b.state, b.rank, b.at.claimed, b.at.fetched = training, r, w.now, w.now
 	w.apply(schema.Claim{Batch: w.record(b), Rank: r.name, Incarnation: r.incarnation(), RankEpoch: w.lineage.Epoch})
 	r.batch = b

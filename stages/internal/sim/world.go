@@ -5,6 +5,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"penstock/broker/policy"
 	"penstock/broker/slots"
@@ -32,6 +33,7 @@ type world struct {
 	seq        uint64
 	published  int // windows
 	committing bool
+	claims     int
 
 	targets, packers, ranks []*instance
 	roots                   queues // published and not taken, as the rule sorts them
@@ -169,6 +171,7 @@ func (w *world) addInstances() error {
 			in.idle(account.NoInput)
 			if st.name != packStage {
 				in.dev = devices[placed%n]
+				in.beside = slices.ContainsFunc(w.targets, func(t *instance) bool { return t.dev == in.dev })
 				placed++
 			}
 			if st.slots > 0 {

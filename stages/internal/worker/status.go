@@ -92,7 +92,7 @@ func (s *Status) Record() schema.StageState {
 	done, took := maps.Clone(s.done), maps.Clone(s.took)
 	s.mu.Unlock()
 	r := schema.StageState{
-		Instance: s.w.Instance, Stage: s.w.Stage, Incarnation: s.w.Incarnation, PID: int32(os.Getpid()),
+		Instance: s.w.Instance, Stage: s.w.Stage, Incarnation: s.w.Incarnation, PID: int32(os.Getpid()), Device: s.w.Device,
 		State: state, Waiting: waiting, Gen: s.Gen.Load(), Batches: s.Batches.Load(), Tokens: s.Tokens.Load(),
 		Seconds: s.w.Book.Seconds(), Done: done, Took: took, At: time.Now().UnixNano(),
 	}
