@@ -47,7 +47,7 @@ func TestGradientNotFinite(t *testing.T) {
 	}
 	defer c.Close()
 	for _, s := range c.Drafter.Shapes() {
-		v, err := c.Tensors().Weights(s.Name)
+		v, err := c.Weights.Float32(s.Name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -99,7 +99,7 @@ func moments(t *testing.T, p *stagestest.Pipeline) []float32 {
 	defer c.Close()
 	var all []float32
 	for _, s := range c.Drafter.Shapes() {
-		v, err := c.Tensors().M(s.Name)
+		v, err := c.M.Float32(s.Name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,8 +1,10 @@
 package checkpoint
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"os"
 	"path/filepath"
 
@@ -11,7 +13,7 @@ import (
 	"penstock/schema/safetensors"
 )
 
-// Tensors is what is trained, in float32. Each source is asked once for each name of the drafter's shapes.
+// Tensors is what is trained, in float32. Save's own goroutine reads the sources, one after another.
 type Tensors struct {
 	Weights hf.Source
 	M, V    hf.Source // AdamW's moments
@@ -42,18 +44,22 @@ func Save(root string, s State, t Tensors, keep int) (string, error) {
 }
 
 func fill(dir string, s State, t Tensors) error {
-	if err := s.write(dir); err != nil {
+	err := errors.Join(s.write(dir), hf.Describe(dir, s.Drafter, hf.Export{DType: safetensors.F32}))
+	if err != nil {
 		return err
 	}
-	if err := hf.FillDrafter(dir, s.Drafter, t.Weights, hf.Export{DType: safetensors.F32}); err != nil {
+	files, sums := []hf.File{}, map[string]hash.Hash{}
+	for _, f := range []struct {
+		name string
+		from hf.Source
+	}{{safetensors.SingleFile, t.Weights}, {firstMoment, t.M}, {secondMoment, t.V}} {
+		sums[f.name] = sha256.New()
+		files = append(files, hf.File{Path: filepath.Join(dir, f.name), From: f.from, Sum: sums[f.name]})
+	}
+	if err := hf.WriteTensors(s.Drafter, safetensors.F32, files...); err != nil {
 		return err
 	}
-	for name, get := range map[string]hf.Source{firstMoment: t.M, secondMoment: t.V} {
-		if err := hf.WriteTensors(filepath.Join(dir, name), s.Drafter, get, safetensors.F32); err != nil {
-			return err
-		}
-	}
-	return writeManifest(dir)
+	return writeManifest(dir, sums)
 }
 
 func prune(root string, newest uint32, keep int) error {
@@ -76,8 +82,8 @@ func prune(root string, newest uint32, keep int) error {
 type Checkpoint struct {
 	State
 	Dir     string
-	weights *hf.Drafter
-	m, v    *hf.Drafter
+	Weights *hf.Drafter
+	M, V    *hf.Drafter // AdamW's moments
 }
 
 // Open verifies size and hash of every file in dir and opens it.
@@ -101,7 +107,7 @@ func open(dir string) (*Checkpoint, error) {
 	for _, f := range []struct {
 		name string
 		into **hf.Drafter
-	}{{safetensors.SingleFile, &c.weights}, {firstMoment, &c.m}, {secondMoment, &c.v}} {
+	}{{safetensors.SingleFile, &c.Weights}, {firstMoment, &c.M}, {secondMoment, &c.V}} {
 		if *f.into, err = hf.OpenDrafter(s.Drafter, filepath.Join(dir, f.name)); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
@@ -109,15 +115,10 @@ func open(dir string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// Tensors returns the sources that Save was given, read back.
-func (c *Checkpoint) Tensors() Tensors {
-	return Tensors{Weights: c.weights.Float32, M: c.m.Float32, V: c.v.Float32}
-}
-
 // Close unmaps the tensors.
 func (c *Checkpoint) Close() error {
 	var err error
-	for _, d := range []*hf.Drafter{c.weights, c.m, c.v} {
+	for _, d := range []*hf.Drafter{c.Weights, c.M, c.V} {
 		if d != nil {
 			err = errors.Join(err, d.Close())
 		}

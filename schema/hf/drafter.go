@@ -99,11 +99,20 @@ func (d *Drafter) Tensor(name string) (safetensors.View, error) { return d.weigh
 // Close unmaps the weights; views of them must not be used any more.
 func (d *Drafter) Close() error { return d.weights.Close() }
 
-// Float32 returns a copy of a tensor's values. It is a Source.
+// Float32 returns a copy of a tensor's values.
 func (d *Drafter) Float32(name string) ([]float32, error) {
 	v, err := d.Tensor(name)
 	if err != nil {
 		return nil, err
 	}
 	return v.Float32()
+}
+
+// ReadAt copies a tensor's values, those from element at on, to dst. It is a Source.
+func (d *Drafter) ReadAt(dst []float32, name string, at int) error {
+	v, err := d.Tensor(name)
+	if err != nil {
+		return err
+	}
+	return v.Part(at, len(dst)).CopyFloat32(dst)
 }

@@ -17,7 +17,7 @@ func published(t *testing.T, change func(c, dflash map[string]any)) (dir string,
 	t.Helper()
 	cfg = NewDrafterConfig(openDemo(t), 3, 8, 0, 2047, []int{0, 2, 4})
 	dir = filepath.Join(t.TempDir(), "drafter")
-	if err := WriteDrafter(dir, cfg, zeros(cfg), Export{}); err != nil {
+	if err := WriteDrafter(dir, cfg, zeros, Export{}); err != nil {
 		t.Fatal(err)
 	}
 	c := exportedKeys(t, dir)

@@ -19,8 +19,8 @@ const codeFile = "dflash.py"
 //go:embed dflash.py
 var modelCode []byte
 
-// Source returns a drafter tensor's values, row-major, by its name.
-type Source func(name string) ([]float32, error)
+// Source copies a drafter tensor's values.
+type Source = safetensors.Source
 
 // Export is how WriteDrafter writes.
 type Export struct {
@@ -29,7 +29,7 @@ type Export struct {
 }
 
 // WriteDrafter writes a drafter directory that vLLM, SGLang and transformers load: model.safetensors, config.json with the
-// keys that they read in both spellings, and dflash.py. get is asked for each name of cfg.Shapes once.
+// keys that they read in both spellings, and dflash.py. The caller's goroutine reads the weights.
 //
 // The directory appears whole under its name or not at all. A directory that is there already is replaced only if it holds
 // nothing but an earlier export. What the servers cannot serve is refused.
@@ -37,7 +37,10 @@ func WriteDrafter(dir string, cfg DrafterConfig, get Source, x Export) error {
 	err := errors.Join(cfg.checkServable(), checkReplaceable(dir))
 	if err == nil {
 		err = durable.WriteDir(dir, func(aside string) error {
-			if err := FillDrafter(aside, cfg, get, x); err != nil {
+			if err := Describe(aside, cfg, x); err != nil {
+				return err
+			}
+			if err := WriteTensors(cfg, x.dtype(), File{Path: filepath.Join(aside, safetensors.SingleFile), From: get}); err != nil {
 				return err
 			}
 			return checkWritten(aside, cfg)
@@ -61,38 +64,17 @@ func (c DrafterConfig) checkServable() error {
 	return errors.Join(errs...)
 }
 
-// checkWritten reads an export back: whole, finite, and of the configuration that was written.
-func checkWritten(dir string, cfg DrafterConfig) error {
-	d, err := ReadDrafter(dir)
-	if err != nil {
-		return fmt.Errorf("read it back: %w", err)
+func (x Export) dtype() safetensors.DType {
+	if x.DType == "" {
+		return safetensors.BF16
 	}
-	defer d.Close()
-	cfg.Gamma = 0 // not exported
-	if got, want := fmt.Sprintf("%+v", d.DrafterConfig), fmt.Sprintf("%+v", cfg); got != want {
-		return fmt.Errorf("read it back: its configuration is %s, was %s", got, want)
-	}
-	for _, s := range cfg.Shapes() {
-		v, err := d.Float32(s.Name)
-		if err != nil {
-			return fmt.Errorf("read it back: %w", err)
-		}
-		for i, x := range v {
-			if x-x != 0 {
-				return fmt.Errorf("tensor %q: element %d is %g", s.Name, i, x)
-			}
-		}
-	}
-	return nil
+	return x.DType
 }
 
-// FillDrafter writes what WriteDrafter writes into a directory that the caller makes whole and puts in place.
-func FillDrafter(dir string, cfg DrafterConfig, get Source, x Export) error {
-	if x.DType == "" {
-		x.DType = safetensors.BF16
-	}
-	if x.DType != safetensors.BF16 && x.DType != safetensors.F32 {
-		return fmt.Errorf("weights are written as BF16 or F32, not %s", x.DType)
+// Describe writes what stands beside the weights in a drafter directory, config.json and dflash.py.
+func Describe(dir string, cfg DrafterConfig, x Export) error {
+	if t := x.dtype(); t != safetensors.BF16 && t != safetensors.F32 {
+		return fmt.Errorf("weights are written as BF16 or F32, not %s", t)
 	}
 	if err := cfg.Validate(); err != nil {
 		return err
@@ -113,7 +95,7 @@ func FillDrafter(dir string, cfg DrafterConfig, get Source, x Export) error {
 			return err
 		}
 	}
-	return WriteTensors(filepath.Join(dir, safetensors.SingleFile), cfg, get, x.DType)
+	return nil
 }
 
 // checkReplaceable refuses a directory with anything that an export does not write.
@@ -131,27 +113,4 @@ func checkReplaceable(dir string) error {
 		}
 	}
 	return nil
-}
-
-// WriteTensors writes a file with one tensor of the drafter's shapes each: its weights, or something per weight.
-func WriteTensors(path string, cfg DrafterConfig, get Source, dtype safetensors.DType) error {
-	var specs []safetensors.Spec
-	for _, s := range cfg.Shapes() {
-		specs = append(specs, safetensors.Spec{Name: s.Name, DType: dtype, Shape: s.Dims})
-	}
-	w, err := safetensors.Create(path, specs, map[string]string{"format": "pt"})
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	for _, s := range specs {
-		v, err := get(s.Name)
-		if err != nil {
-			return fmt.Errorf("tensor %q: %w", s.Name, err)
-		}
-		if err := w.Float32(s.Name, v); err != nil {
-			return err
-		}
-	}
-	return w.Commit()
 }

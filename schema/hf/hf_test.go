@@ -2,6 +2,7 @@ package hf
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -125,7 +126,7 @@ func TestExportRoundTrip(t *testing.T) {
 	for _, dtype := range []safetensors.DType{safetensors.F32, safetensors.BF16} {
 		out := filepath.Join(t.TempDir(), "drafter")
 		for range 2 { // the second replaces the first
-			if err := WriteDrafter(out, src.DrafterConfig, src.Float32, Export{DType: dtype}); err != nil {
+			if err := WriteDrafter(out, src.DrafterConfig, src.ReadAt, Export{DType: dtype}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -170,7 +171,7 @@ func TestExportLayout(t *testing.T) {
 	cfg.Window, cfg.LayerTypes = 512, layerTypes(cfg.Layers, 512)
 	dir := t.TempDir()
 	out := filepath.Join(dir, "drafter")
-	if err := WriteDrafter(out, cfg, src.Float32, Export{}); err != nil {
+	if err := WriteDrafter(out, cfg, src.ReadAt, Export{}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(out, "config.json"))
@@ -236,19 +237,7 @@ func TestExportScaledPositions(t *testing.T) {
 		defer target.Close()
 		cfg := NewDrafterConfig(target, 2, 5, 16, target.VocabSize-1, []int{0, 2})
 		out := filepath.Join(t.TempDir(), "drafter")
-		zero := func(name string) ([]float32, error) {
-			for _, s := range cfg.Shapes() {
-				if s.Name == name {
-					n := 1
-					for _, d := range s.Dims {
-						n *= d
-					}
-					return make([]float32, n), nil
-				}
-			}
-			return nil, fmt.Errorf("no %s", name)
-		}
-		if err := WriteDrafter(out, cfg, zero, Export{}); err != nil {
+		if err := WriteDrafter(out, cfg, zeros, Export{}); err != nil {
 			t.Fatal(err)
 		}
 		for _, drop := range []string{"", "rope_scaling", "rope_parameters"} {
@@ -275,20 +264,21 @@ func TestExportRefuses(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(out, "thesis.tex"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteDrafter(out, src.DrafterConfig, src.Float32, Export{}); err == nil || !strings.Contains(err.Error(), `holds "thesis.tex"`) {
+	if err := WriteDrafter(out, src.DrafterConfig, src.ReadAt, Export{}); err == nil || !strings.Contains(err.Error(), `holds "thesis.tex"`) {
 		t.Errorf("a directory with other files: %v", err)
 	}
 	out = filepath.Join(out, "drafter")
-	short := func(name string) ([]float32, error) { return []float32{1}, nil }
-	if err := WriteDrafter(out, src.DrafterConfig, short, Export{}); err == nil || !strings.Contains(err.Error(), "1 values for shape") {
-		t.Errorf("too few values: %v", err)
+	broken := errors.New("device lost")
+	lost := func([]float32, string, int) error { return broken }
+	if err := WriteDrafter(out, src.DrafterConfig, lost, Export{}); !errors.Is(err, broken) || !strings.Contains(err.Error(), `tensor "`+FC) {
+		t.Errorf("a source that fails: %v", err)
 	}
-	if err := WriteDrafter(out, src.DrafterConfig, src.Float32, Export{DType: safetensors.F16}); err == nil {
+	if err := WriteDrafter(out, src.DrafterConfig, src.ReadAt, Export{DType: safetensors.F16}); err == nil {
 		t.Error("writes F16")
 	}
 	bad := src.DrafterConfig
 	bad.MaskTokenID = -1
-	if err := WriteDrafter(out, bad, src.Float32, Export{}); err == nil || !strings.Contains(err.Error(), "mask_token_id") {
+	if err := WriteDrafter(out, bad, src.ReadAt, Export{}); err == nil || !strings.Contains(err.Error(), "mask_token_id") {
 		t.Errorf("bad mask: %v", err)
 	}
 	if _, err := os.Stat(out); !os.IsNotExist(err) {

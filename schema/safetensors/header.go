@@ -25,6 +25,9 @@ type entry struct {
 	begin, end int64 // within the data section
 }
 
+// values is the number of elements.
+func (e entry) values() int { return product(e.shape) }
+
 type header struct {
 	entries  []entry // in file order
 	metadata map[string]string

@@ -19,6 +19,13 @@ type View struct {
 // Len returns the number of elements.
 func (v View) Len() int { return product(v.Shape) }
 
+// Part returns n elements of v, those from element at on, as one row.
+func (v View) Part(at, n int) View {
+	size := v.DType.Size()
+	v.Shape, v.Bytes = []int{n}, v.Bytes[at*size:(at+n)*size]
+	return v
+}
+
 // Expect returns an error unless v has the shape.
 func (v View) Expect(shape ...int) error {
 	if !slices.Equal(v.Shape, shape) {
@@ -45,9 +52,7 @@ func (v View) CopyFloat32(dst []float32) error {
 			dst[i] = float32(math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:])))
 		}
 	case F32:
-		for i := range dst {
-			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-		}
+		decodeF32(dst, b)
 	case F16:
 		for i := range dst {
 			dst[i] = F16ToFloat32(binary.LittleEndian.Uint16(b[2*i:]))

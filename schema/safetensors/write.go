@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -23,14 +22,14 @@ type Spec struct {
 type Writer struct {
 	path    string
 	file    *durable.File
-	entries map[string]entry
-	data    int64
-	written map[string]bool
-	buf     []byte
+	head    []byte
+	entries []entry        // in the file's order
+	index   map[string]int // into entries
+	written []bool         // likewise
 }
 
 // Create starts a file with the tensors of specs, laid out by falling element size and then by name.
-// The caller writes each tensor once and ends with Commit or Abort.
+// The caller writes each tensor once, or all with Fill, and ends with Commit or Abort.
 func Create(path string, specs []Spec, metadata map[string]string) (*Writer, error) {
 	entries, head, err := layout(specs, metadata)
 	if err != nil {
@@ -40,7 +39,10 @@ func Create(path string, specs []Spec, metadata map[string]string) (*Writer, err
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{path: path, file: f, entries: entries, data: int64(len(head)), written: map[string]bool{}}
+	w := &Writer{path: path, file: f, head: head, entries: entries, index: make(map[string]int, len(entries)), written: make([]bool, len(entries))}
+	for i, e := range entries {
+		w.index[e.name] = i
+	}
 	if _, err := f.Write(head); err != nil {
 		f.Abort()
 		return nil, fmt.Errorf("write %s: %w", path, err)
@@ -48,8 +50,8 @@ func Create(path string, specs []Spec, metadata map[string]string) (*Writer, err
 	return w, nil
 }
 
-// layout returns the entries and the head of the file, padded so that the data is aligned to 64 bytes.
-func layout(specs []Spec, metadata map[string]string) (map[string]entry, []byte, error) {
+// layout returns the entries in order and the head of the file, padded so that the data is aligned to 64 bytes.
+func layout(specs []Spec, metadata map[string]string) ([]entry, []byte, error) {
 	specs = slices.Clone(specs)
 	slices.SortFunc(specs, func(a, b Spec) int {
 		if a.DType.Size() != b.DType.Size() {
@@ -75,13 +77,14 @@ func layout(specs []Spec, metadata map[string]string) (map[string]entry, []byte,
 	if len(metadata) > 0 {
 		field(metadataKey, metadata)
 	}
-	entries := make(map[string]entry, len(specs))
+	var entries []entry
+	seen := map[string]bool{metadataKey: true}
 	var at int64
 	for _, s := range specs {
 		if s.DType.Size() == 0 {
 			return nil, nil, fmt.Errorf("tensor %q: cannot write type %q", s.Name, s.DType)
 		}
-		if _, twice := entries[s.Name]; twice || s.Name == metadataKey {
+		if seen[s.Name] {
 			return nil, nil, fmt.Errorf("tensor name %q is reserved or stands twice", s.Name)
 		}
 		shape := slices.Clone(s.Shape)
@@ -93,7 +96,8 @@ func layout(specs []Spec, metadata map[string]string) (map[string]entry, []byte,
 			return nil, nil, err
 		}
 		at = e.end
-		entries[s.Name] = e
+		seen[s.Name] = true
+		entries = append(entries, e)
 		field(s.Name, struct {
 			DType   DType    `json:"dtype"`
 			Shape   []int    `json:"shape"`
@@ -113,69 +117,77 @@ func layout(specs []Spec, metadata map[string]string) (map[string]entry, []byte,
 
 // Float32 writes the tensor from v, row-major. Its type must be F32 or BF16, which rounds to nearest even.
 func (w *Writer) Float32(name string, v []float32) error {
-	e, err := w.claim(name)
+	i, err := w.claim(name)
 	if err != nil {
 		return err
 	}
-	size := e.dtype.Size()
-	if e.dtype != F32 && e.dtype != BF16 {
-		return fmt.Errorf("%s: tensor %q: cannot write float32 values as %s", w.path, name, e.dtype)
+	e := w.entries[i]
+	if err := w.checkFloats(e); err != nil {
+		return err
 	}
-	if int64(len(v)*size) != e.end-e.begin {
+	if len(v) != e.values() {
 		return fmt.Errorf("%s: tensor %q: %d values for shape %v", w.path, name, len(v), e.shape)
 	}
-	const chunk = 1 << 16 // values
+	var c encoder
 	for at := 0; at < len(v); at += chunk {
-		part, b := v[at:min(at+chunk, len(v))], w.buf[:0]
-		for _, f := range part {
-			if e.dtype == F32 {
-				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
-			} else {
-				b = binary.LittleEndian.AppendUint16(b, BF16FromFloat32(f))
-			}
-		}
-		w.buf = b
-		if _, err := w.file.WriteAt(b, w.data+e.begin+int64(at*size)); err != nil {
-			return fmt.Errorf("write %s: tensor %q: %w", w.path, name, err)
+		if err := w.put(e, at, c.encode(v[at:min(at+chunk, len(v))], e.dtype)); err != nil {
+			return err
 		}
 	}
-	w.written[name] = true
+	w.written[i] = true
 	return nil
 }
 
 // Raw writes the tensor from its bytes, row-major and little-endian, of whatever type.
 func (w *Writer) Raw(name string, b []byte) error {
-	e, err := w.claim(name)
+	i, err := w.claim(name)
 	if err != nil {
 		return err
 	}
+	e := w.entries[i]
 	if int64(len(b)) != e.end-e.begin {
 		return fmt.Errorf("%s: tensor %q: %d bytes for %s of shape %v", w.path, name, len(b), e.dtype, e.shape)
 	}
-	if _, err := w.file.WriteAt(b, w.data+e.begin); err != nil {
-		return fmt.Errorf("write %s: tensor %q: %w", w.path, name, err)
+	if err := w.put(e, 0, b); err != nil {
+		return err
 	}
-	w.written[name] = true
+	w.written[i] = true
 	return nil
 }
 
-func (w *Writer) claim(name string) (entry, error) {
-	e, ok := w.entries[name]
+// claim returns the index of a tensor that is still to be written.
+func (w *Writer) claim(name string) (int, error) {
+	i, ok := w.index[name]
 	if !ok {
-		return e, fmt.Errorf("%s: tensor %q was not announced", w.path, name)
+		return 0, fmt.Errorf("%s: tensor %q was not announced", w.path, name)
 	}
-	if w.written[name] {
-		return e, fmt.Errorf("%s: tensor %q is written already", w.path, name)
+	if w.written[i] {
+		return 0, fmt.Errorf("%s: tensor %q is written already", w.path, name)
 	}
-	return e, nil
+	return i, nil
+}
+
+func (w *Writer) checkFloats(e entry) error {
+	if e.dtype != F32 && e.dtype != BF16 {
+		return fmt.Errorf("%s: tensor %q: cannot write float32 values as %s", w.path, e.name, e.dtype)
+	}
+	return nil
+}
+
+// put writes bytes of a tensor, those from element at on. It is safe from several goroutines.
+func (w *Writer) put(e entry, at int, b []byte) error {
+	if _, err := w.file.WriteAt(b, int64(len(w.head))+e.begin+int64(at*e.dtype.Size())); err != nil {
+		return fmt.Errorf("write %s: tensor %q: %w", w.path, e.name, err)
+	}
+	return nil
 }
 
 // Commit puts the file in place. A tensor that was not written is an error, and then no file appears.
 func (w *Writer) Commit() error {
 	defer w.file.Abort()
-	for name := range w.entries {
-		if !w.written[name] {
-			return fmt.Errorf("%s: tensor %q was not written", w.path, name)
+	for i, e := range w.entries {
+		if !w.written[i] {
+			return fmt.Errorf("%s: tensor %q was not written", w.path, e.name)
 		}
 	}
 	return w.file.Commit()

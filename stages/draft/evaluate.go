@@ -82,10 +82,10 @@ func (e *evaluator) run(ctx context.Context) error {
 }
 
 func (e *evaluator) measure(ctx context.Context, s snapshot) (accept.Report, error) {
-	return accept.Measure(ctx, e.options(), func(name string) ([]float32, error) {
-		v, ok := s.weights[name]
+	return accept.Measure(ctx, e.options(), func(w hf.Shape) ([]float32, error) {
+		v, ok := s.weights[w.Name]
 		if !ok {
-			return nil, fmt.Errorf("no weight %q", name)
+			return nil, fmt.Errorf("no weight %q", w.Name)
 		}
 		return v, nil
 	}, s.shape)

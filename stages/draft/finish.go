@@ -16,6 +16,7 @@ import (
 	"penstock/stages/internal/accept"
 	"penstock/stages/internal/account"
 	"penstock/stages/internal/lineage"
+	"penstock/stages/internal/model"
 	"penstock/stages/internal/rundir"
 )
 
@@ -29,7 +30,7 @@ func (t *trainer) save() error {
 	state := t.state
 	state.Totals.Seconds += time.Since(t.began).Seconds()
 	_, err := checkpoint.Save(t.w.Run.Checkpoints(), state, checkpoint.Tensors{
-		Weights: t.drafter.Weights.Read, M: t.opt.M.Read, V: t.opt.V.Read,
+		Weights: t.drafter.Weights.ReadAt, M: t.opt.M.ReadAt, V: t.opt.V.ReadAt,
 	}, t.w.Config.Save.Keep)
 	return err
 }
@@ -86,7 +87,7 @@ func (t *trainer) finish(ctx context.Context) error {
 		return err
 	}
 	dir := t.w.Run.Drafter()
-	if err := hf.WriteDrafter(dir, t.drafter.Config, t.drafter.Weights.Read, hf.Export{DType: safetensors.BF16}); err != nil {
+	if err := hf.WriteDrafter(dir, t.drafter.Config, t.drafter.Weights.ReadAt, hf.Export{DType: safetensors.BF16}); err != nil {
 		return fmt.Errorf("export drafter: %w", err)
 	}
 	measured, err := t.measureExport(ctx, dir)
@@ -132,7 +133,7 @@ func (t *trainer) measureExport(ctx context.Context, dir string) (accept.Report,
 		return accept.Report{}, err
 	}
 	defer d.Close()
-	return accept.Measure(ctx, t.evaluator.options(), d.Float32, d.DrafterConfig)
+	return accept.Measure(ctx, t.evaluator.options(), model.Files(d), d.DrafterConfig)
 }
 
 // spent collects the instances' times from the board.

@@ -214,8 +214,7 @@ func (t *trainer) restore() error {
 	if c.Data != t.run.Data() {
 		return fmt.Errorf("checkpoint %s was made on data %.12s, the run now has %.12s: restore the data files or start a new run", c.Dir, c.Data, t.run.Data())
 	}
-	tensors := c.Tensors()
-	err = errors.Join(t.drafter.Weights.Load(byName(tensors.Weights)), t.opt.M.Load(byName(tensors.M)), t.opt.V.Load(byName(tensors.V)))
+	err = errors.Join(t.drafter.Weights.LoadFile(c.Weights), t.opt.M.LoadFile(c.M), t.opt.V.LoadFile(c.V))
 	if err != nil {
 		return fmt.Errorf("checkpoint %s: %w", c.Dir, err)
 	}
@@ -235,7 +234,7 @@ func (t *trainer) initialise() error {
 		if err != nil {
 			return fmt.Errorf("draft.init: %w", err)
 		}
-		return errors.Join(t.drafter.Weights.Load(byName(d.Float32)), d.Close())
+		return errors.Join(t.drafter.Weights.LoadFile(d), d.Close())
 	}
 	target, err := hf.OpenTarget(cfg.Target.Dir)
 	if err != nil {
@@ -256,11 +255,6 @@ func zeros(s hf.Shape) ([]float32, error) {
 		n *= d
 	}
 	return make([]float32, n), nil
-}
-
-// byName adapts a source of whole tensors to one of shapes.
-func byName(get hf.Source) model.Source {
-	return func(s hf.Shape) ([]float32, error) { return get(s.Name) }
 }
 
 func openLine(gen, window uint32) lineage.Line {

@@ -38,7 +38,7 @@ type Report struct {
 }
 
 // Measure decodes the prompts with a drafter of the given shape and weights. The result does not depend on Workers.
-func Measure(ctx context.Context, o Options, weights hf.Source, shape hf.DrafterConfig) (Report, error) {
+func Measure(ctx context.Context, o Options, weights model.Source, shape hf.DrafterConfig) (Report, error) {
 	target, err := hf.OpenTarget(o.Target)
 	if err != nil {
 		return Report{}, err
@@ -92,12 +92,12 @@ func Measure(ctx context.Context, o Options, weights hf.Source, shape hf.Drafter
 }
 
 // decoder loads target and drafter on a device.
-func decoder(dev kernels.Device, o Options, target *hf.Target, weights hf.Source, shape hf.DrafterConfig) (*model.Decoder, error) {
+func decoder(dev kernels.Device, o Options, target *hf.Target, weights model.Source, shape hf.DrafterConfig) (*model.Decoder, error) {
 	t, err := model.LoadTarget(dev, target, target.Layers)
 	if err != nil {
 		return nil, fmt.Errorf("load target %s: %w", o.Target, err)
 	}
-	d, err := model.NewDrafter(dev, shape, t.Vocabulary, func(s hf.Shape) ([]float32, error) { return weights(s.Name) })
+	d, err := model.NewDrafter(dev, shape, t.Vocabulary, weights)
 	if err != nil {
 		return nil, err
 	}

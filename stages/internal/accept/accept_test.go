@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"penstock/schema/hf"
+	"penstock/stages/internal/model"
 )
 
 const (
@@ -88,12 +89,12 @@ func TestTrainedDrafterIsMeasured(t *testing.T) {
 	}
 	d := openDrafter(t)
 	o := Options{Device: "cpu", Target: tinyGo, Prompts: heldOut, Limit: n, MaxNew: 96, Workers: 1}
-	r, err := Measure(context.Background(), o, d.Float32, d.DrafterConfig)
+	r, err := Measure(context.Background(), o, model.Files(d), d.DrafterConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Workers = 3
-	if again, err := Measure(context.Background(), o, d.Float32, d.DrafterConfig); err != nil || !cmp.Equal(again, r) {
+	if again, err := Measure(context.Background(), o, model.Files(d), d.DrafterConfig); err != nil || !cmp.Equal(again, r) {
 		t.Errorf("with 3 workers %+v, %v; with one %+v", again, err, r)
 	}
 	if r.Prompts != n || r.Rounds != rounds || r.Tokens != tokens || math.Abs(r.AcceptLength-float64(tokens)/float64(rounds)) > 1e-12 {
@@ -108,7 +109,7 @@ func TestMeasureEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	d := openDrafter(t)
-	_, err := Measure(ctx, Options{Device: "cpu", Target: tinyGo, Prompts: heldOut, Limit: 1, MaxNew: 96}, d.Float32, d.DrafterConfig)
+	_, err := Measure(ctx, Options{Device: "cpu", Target: tinyGo, Prompts: heldOut, Limit: 1, MaxNew: 96}, model.Files(d), d.DrafterConfig)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("err = %v", err)
 	}

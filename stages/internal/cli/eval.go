@@ -11,6 +11,7 @@ import (
 
 	"penstock/schema/hf"
 	"penstock/stages/internal/accept"
+	"penstock/stages/internal/model"
 	"penstock/stages/internal/runtime"
 )
 
@@ -95,5 +96,5 @@ func evaluate(ctx context.Context, o accept.Options, dir string) (accept.Report,
 		return accept.Report{}, err
 	}
 	defer d.Close()
-	return accept.Measure(ctx, o, d.Float32, d.DrafterConfig)
+	return accept.Measure(ctx, o, model.Files(d), d.DrafterConfig)
 }

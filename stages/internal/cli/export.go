@@ -26,7 +26,7 @@ func newExport(s streams) *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			if err := hf.WriteDrafter(out, c.Drafter, c.Tensors().Weights, hf.Export{DType: safetensors.DType(dtype), Code: code}); err != nil {
+			if err := hf.WriteDrafter(out, c.Drafter, c.Weights.ReadAt, hf.Export{DType: safetensors.DType(dtype), Code: code}); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(s.out, "%s: window %d of run %s\n", out, c.Window, c.Run)

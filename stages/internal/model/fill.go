@@ -20,15 +20,18 @@ func fromSource(dev kernels.Device, from Source) Fill {
 	}
 }
 
-// fromFiles uploads a target's weights: as the bytes of the mapped file where its type is the tensor's.
-func fromFiles(dev kernels.Device, t *hf.Target) Fill {
-	values := fromSource(dev, Files(t))
+// stored is what the types are called in a file.
+var stored = map[kernels.Type]safetensors.DType{kernels.Float32: safetensors.F32, kernels.BFloat16: safetensors.BF16}
+
+// fromFile uploads the tensors of a mapped file: as its bytes where its type is the tensor's.
+func fromFile(dev kernels.Device, f File) Fill {
+	values := fromSource(dev, Files(f))
 	return func(dst kernels.Tensor, s hf.Shape) error {
-		v, err := t.Tensor(s.Name)
+		v, err := f.Tensor(s.Name)
 		if err != nil {
 			return err
 		}
-		if dst.Type != kernels.BFloat16 || v.DType != safetensors.BF16 {
+		if v.DType != stored[dst.Type] {
 			return values(dst, s)
 		}
 		if err := v.Expect(s.Dims...); err != nil {

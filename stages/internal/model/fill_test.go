@@ -1,11 +1,13 @@
 package model
 
 import (
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"penstock/kernels"
 	"penstock/schema/hf"
+	"penstock/schema/safetensors"
 )
 
 // halving is a device whose half type is BFloat16; it keeps what it was given, by the address of the tensor.
@@ -64,6 +66,57 @@ func TestFileBytesGoToTheDevice(t *testing.T) {
 	for _, norm := range []kernels.Tensor{m.norm, m.layers[1].qNorm, m.layers[0].postNorm} {
 		if norm.Type != kernels.Float32 || len(dev.values[norm.Ptr]) != norm.Len() {
 			t.Errorf("a norm of %v with %d values", norm.Type, len(dev.values[norm.Ptr]))
+		}
+	}
+}
+
+// A file of float32 fills a set as it lies there; one of bfloat16 is widened.
+func TestLoadFile(t *testing.T) {
+	for _, as := range []safetensors.DType{safetensors.F32, safetensors.BF16} {
+		path := filepath.Join(t.TempDir(), "f")
+		var specs []safetensors.Spec
+		for _, s := range twoTensors {
+			specs = append(specs, safetensors.Spec{Name: s.Name, DType: as, Shape: s.Dims})
+		}
+		w, err := safetensors.Create(path, specs, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Abort()
+		want := filled(&kernels.Ref{}, 1)
+		for i, s := range twoTensors {
+			v := want.views[i].F32
+			for j, x := range v {
+				v[j] = safetensors.BF16ToFloat32(safetensors.BF16FromFloat32(x))
+			}
+			if err := w.Float32(s.Name, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		f, err := safetensors.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		p := NewParams(&kernels.Ref{}, twoTensors)
+		if err := p.LoadFile(f); err != nil || !slices.Equal(p.Flat.F32, want.Flat.F32) {
+			t.Errorf("%s: %v, want %v (%v)", as, p.Flat.F32, want.Flat.F32, err)
+		}
+		dev := &halving{values: map[uintptr][]float32{}, bytes: map[uintptr][]byte{}}
+		to := dev.Alloc(matrix(twoTensors[0].Dims))
+		if s := twoTensors[0]; as == safetensors.F32 {
+			v, _ := f.Tensor(s.Name)
+			if err := fromFile(dev, f)(to, s); err != nil || len(dev.bytes[to.Ptr]) == 0 || &dev.bytes[to.Ptr][0] != &v.Bytes[0] {
+				t.Errorf("not the file's own bytes: %v", err)
+			}
+		}
+		for _, bad := range []hf.Shape{{Name: "c", Dims: []int{1}}, {Name: twoTensors[0].Name, Dims: []int{1}}} {
+			if err := fromFile(dev, f)(to, bad); err == nil {
+				t.Errorf("%s: %v is filled", as, bad)
+			}
 		}
 	}
 }

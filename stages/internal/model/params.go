@@ -120,8 +120,17 @@ func (p *Params) Read(name string) ([]float32, error) {
 		return nil, fmt.Errorf("no parameter %q", name)
 	}
 	v := make([]float32, t.Len())
-	p.dev.Download(v, t)
-	return v, p.dev.Sync()
+	return v, p.ReadAt(v, name, 0)
+}
+
+// ReadAt copies one tensor's elements, those from element at on, to dst on the host.
+func (p *Params) ReadAt(dst []float32, name string, at int) error {
+	t := p.Tensor(name)
+	if t.IsNil() {
+		return fmt.Errorf("no parameter %q", name)
+	}
+	p.dev.Download(dst, t.Reshape(t.Len(), 1).RowRange(at, at+len(dst)))
+	return p.dev.Sync()
 }
 
 // Checksum is that of Flat (kernels.CheckSum), which a device shares out and counts by rows.
@@ -155,3 +164,6 @@ func (p *Params) Load(from Source) error {
 		return nil
 	})
 }
+
+// LoadFile fills every tensor from a file, which must have each.
+func (p *Params) LoadFile(f File) error { return p.Fill(fromFile(p.dev, f)) }

@@ -34,11 +34,18 @@ func TestParams(t *testing.T) {
 			t.Fatalf("element %d of the sum is %v, want %v", i, got[i], 2*v)
 		}
 	}
+	part := make([]float32, 3)
+	if err := q.ReadAt(part, "a.weight", 2); err != nil || !slices.Equal(part, got[2:5]) {
+		t.Errorf("elements 2 to 4 are %v, %v, want %v", part, err, got[2:5])
+	}
 	if sum, err := q.Checksum(); err != nil || sum != kernels.CheckSum(q.Flat.F32) {
 		t.Errorf("checksum %x, %v", sum, err)
 	}
 	if q.Zero(); dev.SumSquares(q.Flat) != 0 {
 		t.Error("Zero leaves something")
+	}
+	if err := q.ReadAt(part, "c", 0); err == nil {
+		t.Error("reads a part of a tensor that is not there")
 	}
 	if _, err := q.Read("c"); err == nil || !q.Tensor("c").IsNil() {
 		t.Errorf("a tensor that is not there: %v", err)

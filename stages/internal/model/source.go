@@ -8,10 +8,13 @@ import (
 // Source returns a tensor's values, row-major: read from a file, or made.
 type Source func(s hf.Shape) ([]float32, error)
 
-// Files is a source over an open target, drafter or file of tensors.
-func Files(f interface {
+// File is an open target, drafter or file of tensors.
+type File interface {
 	Tensor(name string) (safetensors.View, error)
-}) Source {
+}
+
+// Files is a source over a file.
+func Files(f File) Source {
 	return func(s hf.Shape) ([]float32, error) {
 		v, err := f.Tensor(s.Name)
 		if err != nil {

@@ -25,7 +25,7 @@ type Target struct {
 
 // LoadTarget uploads the first n layers of t; Session needs all t.Layers of them.
 func LoadTarget(dev kernels.Device, t *hf.Target, n int) (*Target, error) {
-	return FillTarget(dev, t, n, fromFiles(dev, t))
+	return FillTarget(dev, t, n, fromFile(dev, t))
 }
 
 // NewTarget builds the first n layers of a decoder shaped like t from a source; t need not have files.
@@ -54,7 +54,7 @@ func FillTarget(dev kernels.Device, t *hf.Target, n int, fill Fill) (*Target, er
 
 // LoadVocabulary uploads only what a drafter needs of its target.
 func LoadVocabulary(dev kernels.Device, t *hf.Target) (Vocabulary, error) {
-	up := newUploader(dev, t.Shapes(), fromFiles(dev, t))
+	up := newUploader(dev, t.Shapes(), fromFile(dev, t))
 	return up.vocabulary(t.TieEmbeddings), up.finish()
 }
 
