@@ -74,7 +74,7 @@ func (b *builder) publishBucket(ctx context.Context, bucket string, published, b
 				continue
 			}
 			r := b.root(p)
-			of := telemetry.Of{Batch: r.Batch, Tokens: r.Tokens, Subject: broker.Fwd.Subject(bucket), Operation: "send"}
+			of := telemetry.Of{Batch: r.Batch, Tokens: r.Tokens, Subject: broker.Fwd.Subject(bucket), Operation: telemetry.Sent}
 			traced, build := b.w.Trace.Start(ctx, telemetry.Build, time.Now(), of)
 			err := b.put(traced, bucket, r, rootID(r.Batch))
 			build.End(err)

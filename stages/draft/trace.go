@@ -95,7 +95,7 @@ func (t *traces) acknowledging(root string) (end func(error)) {
 		return func(error) {}
 	}
 	of := worker.Quiet(b.of)
-	of.Subject, of.Operation = "ps.fwd."+of.Bucket, "settle"
+	of.Subject, of.Operation = "ps.fwd."+of.Bucket, telemetry.Settled
 	_, s := t.w.Trace.Start(b.ctx, telemetry.Acknowledge, time.Now(), of)
 	return s.End
 }

@@ -72,13 +72,13 @@ func oneBatch(p [4]*Tracer, index uint32) {
 	of := Of{Batch: schema.Batch{Run: "20260101-000000-tiny", Gen: 1, Window: index / 3, Index: index, Bucket: "b176"}, Tokens: 480}
 
 	root := of
-	root.Subject, root.Operation = "ps.fwd.b176", "send"
+	root.Subject, root.Operation = "ps.fwd.b176", Sent
 	ctx, s := batch.Start(context.Background(), Build, now, root)
 	header := map[string][]string{}
 	batch.Inject(ctx, header)
 	s.End(nil)
 
-	root.Operation, root.Seq, root.Slot = "process", uint64(index), &schema.SlotRef{Pool: "target-1", Slot: 1}
+	root.Operation, root.Seq, root.Slot = Processed, uint64(index), &schema.SlotRef{Pool: "target-1", Slot: 1}
 	ctx = target.Continue(context.Background(), header)
 	target.Queued(ctx, root, now, Wait{CreditWait, time.Time{}}, Wait{SlotWait, now})
 	ctx, s = target.Start(ctx, Forward, time.Now(), root)
@@ -103,10 +103,10 @@ func oneBatch(p [4]*Tracer, index uint32) {
 	ctx, s = draft.Start(ctx, Train, time.Now(), hop)
 	s.End(nil)
 	quiet := hop
-	quiet.Subject, quiet.Operation = "", ""
+	quiet.Subject, quiet.Operation = "", nil
 	_, s = draft.Start(ctx, Commit, time.Now(), quiet)
 	s.End(nil)
-	quiet.Subject, quiet.Operation = "ps.fwd.b176", "settle"
+	quiet.Subject, quiet.Operation = "ps.fwd.b176", Settled
 	_, s = draft.Start(ctx, Acknowledge, time.Now(), quiet)
 	s.End(nil)
 	if index%3 == 2 {

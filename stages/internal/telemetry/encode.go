@@ -30,9 +30,6 @@ const (
 	valueText, valueFlag, valueNumber                                  = 1, 2, 3
 )
 
-// overNATS is an attribute of every span with a message.
-var overNATS = wire(nil).text(spanAttribute, semconv.MessagingSystemKey, "nats")
-
 // wire is the fields of a protobuf message, one behind the other.
 type wire []byte
 
@@ -91,13 +88,17 @@ func (w wire) pair(field protowire.Number, key attribute.Key, size int) wire {
 func (w wire) span(s *Span, everywhere wire) wire {
 	id, self, parent := s.context.TraceID(), s.context.SpanID(), s.parent.SpanID()
 	w = w.bytes(spanTrace, id[:]).bytes(spanID, self[:])
-	if state := s.context.TraceState().String(); state != "" {
-		w = w.string(spanState, state)
+	if state := s.context.TraceState(); state.Len() > 0 {
+		w = w.string(spanState, state.String())
 	}
 	if parent.IsValid() {
 		w = w.bytes(spanParent, parent[:])
 	}
-	w = w.string(spanName, s.name).varint(spanKind, uint64(kind(s.of.Operation)))
+	kind := otlp.Span_SPAN_KIND_INTERNAL
+	if s.of.Operation != nil {
+		kind = s.of.Operation.kind
+	}
+	w = w.string(spanName, s.name).varint(spanKind, uint64(kind))
 	w = w.fixed64(spanStart, uint64(s.start)).fixed64(spanEnd, uint64(s.end))
 	if s.name == Step {
 		w = w.number(spanAttribute, "penstock.window", uint64(s.of.Window)).number(spanAttribute, "penstock.batches", uint64(s.batches))
@@ -122,12 +123,11 @@ func (w wire) about(of *Of) wire {
 	if of.Slot != nil {
 		w = w.text(spanAttribute, "penstock.pool", of.Slot.Pool).number(spanAttribute, "penstock.slot", uint64(of.Slot.Slot))
 	}
-	if of.Operation == "" {
+	if of.Operation == nil {
 		return w
 	}
-	w = append(w, overNATS...).text(spanAttribute, semconv.MessagingDestinationNameKey, of.Subject).
-		text(spanAttribute, semconv.MessagingOperationNameKey, of.Operation).text(spanAttribute, semconv.MessagingOperationTypeKey, of.Operation)
-	if of.Operation == "process" {
+	w = append(w, of.Operation.attributes...).text(spanAttribute, semconv.MessagingDestinationNameKey, of.Subject)
+	if of.Operation == Processed {
 		w = w.flag(spanAttribute, "penstock.redelivered", of.Redelivered)
 	}
 	if of.Seq > 0 {
@@ -160,17 +160,21 @@ func flags(own, named trace.SpanContext) uint32 {
 	return f
 }
 
-// kind is OTLP's number for what is done with a span's message.
-func kind(operation string) otlp.Span_SpanKind {
-	switch operation {
-	case "send":
-		return otlp.Span_SPAN_KIND_PRODUCER
-	case "process":
-		return otlp.Span_SPAN_KIND_CONSUMER
-	case "settle":
-		return otlp.Span_SPAN_KIND_CLIENT
-	}
-	return otlp.Span_SPAN_KIND_INTERNAL
+// Operation is what is done with a span's message.
+type Operation struct {
+	kind       otlp.Span_SpanKind
+	attributes wire
+}
+
+var (
+	Sent      = newOperation("send", otlp.Span_SPAN_KIND_PRODUCER)
+	Processed = newOperation("process", otlp.Span_SPAN_KIND_CONSUMER)
+	Settled   = newOperation("settle", otlp.Span_SPAN_KIND_CLIENT)
+)
+
+func newOperation(name string, kind otlp.Span_SpanKind) *Operation {
+	return &Operation{kind, wire(nil).text(spanAttribute, semconv.MessagingSystemKey, "nats").
+		text(spanAttribute, semconv.MessagingOperationNameKey, name).text(spanAttribute, semconv.MessagingOperationTypeKey, name)}
 }
 
 // pairs returns attributes as OTLP's messages.

@@ -65,7 +65,7 @@ func TestSpansAreEncodedAsTheSDKDoes(t *testing.T) {
 		return slices.Concat(of, more, []attribute.KeyValue{attribute.String("messaging.system", "nats"), attribute.String("messaging.destination.name", "ps.fwd.b96"),
 			attribute.String("messaging.operation.name", operation), attribute.String("messaging.operation.type", operation)})
 	}
-	with := func(operation string, slot *schema.SlotRef, seq uint64, redelivered bool) Of {
+	with := func(operation *Operation, slot *schema.SlotRef, seq uint64, redelivered bool) Of {
 		o := batch
 		o.Subject, o.Operation, o.Slot, o.Seq, o.Redelivered = "ps.fwd.b96", operation, slot, seq, redelivered
 		return o
@@ -76,11 +76,11 @@ func TestSpansAreEncodedAsTheSDKDoes(t *testing.T) {
 		kind       trace.SpanKind
 		attributes []attribute.KeyValue
 	}{
-		{"a root", Span{name: Build, of: with("send", nil, 0, false)}, trace.SpanKindProducer, message("send")},
-		{"from another process", Span{name: Forward, of: with("process", &schema.SlotRef{Pool: "target-1"}, 1<<40, true), parent: remote}, trace.SpanKindConsumer,
+		{"a root", Span{name: Build, of: with(Sent, nil, 0, false)}, trace.SpanKindProducer, message("send")},
+		{"from another process", Span{name: Forward, of: with(Processed, &schema.SlotRef{Pool: "target-1"}, 1<<40, true), parent: remote}, trace.SpanKindConsumer,
 			message("process", attribute.String("penstock.pool", "target-1"), attribute.Int("penstock.slot", 0),
 				attribute.Bool("penstock.redelivered", true), attribute.Int64("messaging.nats.stream.sequence", 1<<40))},
-		{"from this process", Span{name: Acknowledge, of: with("settle", nil, 0, false), parent: local}, trace.SpanKindClient, message("settle")},
+		{"from this process", Span{name: Acknowledge, of: with(Settled, nil, 0, false), parent: local}, trace.SpanKindClient, message("settle")},
 		{"without a message", Span{name: Commit, of: batch, parent: remote}, trace.SpanKindInternal, of},
 		{"a failure", Span{name: Pack, of: batch, parent: remote, err: &fs.PathError{Op: "map", Path: "slab", Err: errors.New("gone")}}, trace.SpanKindInternal, of},
 		{"a step", Span{name: Step, of: Of{Batch: schema.Batch{Window: 9}}, batches: 2, links: []trace.SpanContext{remote, local}}, trace.SpanKindInternal,

@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"context"
+	"encoding/binary"
+	"math/rand/v2"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -29,10 +31,11 @@ type Of struct {
 	schema.Batch
 	Tokens uint32
 	Slot   *schema.SlotRef // nil for none
-	// Subject that a message was sent on or came from, and what was done with it: send, process or settle.
-	Subject, Operation string
-	Seq                uint64 // of the message in its stream, 0 if not known
-	Redelivered        bool
+	// Subject that a message was sent on or came from, and what was done with it; nil for no message.
+	Subject     string
+	Operation   *Operation
+	Seq         uint64 // of the message in its stream, 0 if not known
+	Redelivered bool
 }
 
 // Span is one stretch of work on a batch.
@@ -63,8 +66,16 @@ func (t *Tracer) Start(ctx context.Context, name string, at time.Time, of Of) (c
 	return ctx, s
 }
 
-// identify has the SDK name the span and decide whether it is sampled. It returns ctx with the span in it.
+// identify names the span and decides whether it is sampled. It returns ctx with the span in it.
 func (s *Span) identify(ctx context.Context) context.Context {
+	if s.t.inherit && s.parent.IsValid() {
+		var id trace.SpanID
+		for !id.IsValid() {
+			binary.NativeEndian.PutUint64(id[:], rand.Uint64())
+		}
+		s.context = s.parent.WithSpanID(id).WithRemote(false)
+		return trace.ContextWithSpanContext(ctx, s.context)
+	}
 	ctx, named := s.t.ids.Start(ctx, s.name)
 	s.context = named.SpanContext()
 	return ctx
@@ -97,7 +108,7 @@ type Wait struct {
 func (t *Tracer) Queued(ctx context.Context, of Of, stored time.Time, waits ...Wait) {
 	now := time.Now()
 	ctx, q := t.Start(ctx, Queue, stored, of)
-	of.Operation = ""
+	of.Operation = nil
 	for _, w := range waits {
 		since := w.Since
 		switch {

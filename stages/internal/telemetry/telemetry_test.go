@@ -3,6 +3,7 @@ package telemetry
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"os"
 	"strconv"
@@ -66,7 +67,7 @@ func recording(t testing.TB) (*Tracer, func() []*otlp.Span) {
 
 func TestContextTravelsInLowerCaseHeaders(t *testing.T) {
 	tr, delivered := recording(t)
-	of := Of{Batch: schema.Batch{Run: "r", Gen: 2, Window: 3, Index: 7, Bucket: "b96"}, Tokens: 900, Subject: "ps.fwd.b96", Operation: "send",
+	of := Of{Batch: schema.Batch{Run: "r", Gen: 2, Window: 3, Index: 7, Bucket: "b96"}, Tokens: 900, Subject: "ps.fwd.b96", Operation: Sent,
 		Slot: &schema.SlotRef{Pool: "target-1", Slot: 2}}
 	ctx, build := tr.Start(t.Context(), Build, time.Now(), of)
 	header := map[string][]string{}
@@ -75,7 +76,7 @@ func TestContextTravelsInLowerCaseHeaders(t *testing.T) {
 	if len(header["traceparent"]) != 1 || len(header["Traceparent"]) != 0 {
 		t.Fatalf("headers are %v, want a lower-case traceparent", header)
 	}
-	of.Operation = "process"
+	of.Operation = Processed
 	_, forward := tr.Start(tr.Continue(context.Background(), header), Forward, time.Now(), of)
 	forward.End(errors.New("out of memory"))
 
@@ -97,6 +98,33 @@ func TestContextTravelsInLowerCaseHeaders(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("attributes missing or wrong: %v", want)
+	}
+}
+
+// TestParentDecidesUnlessTheSamplerIsAnother: a child is sampled when its parent is, wherever that was made, except by a
+// sampler that looks at no parent.
+func TestParentDecidesUnlessTheSamplerIsAnother(t *testing.T) {
+	const taken, left = "00-0102030405060708090a0b0c0d0e0f10-0102030405060708-01", "00-0102030405060708090a0b0c0d0e0f10-0102030405060708-00"
+	for _, c := range []struct {
+		sampler, parent string
+		spans           int
+	}{{"", taken, 2}, {"", left, 0}, {"parentbased_always_off", taken, 2}, {"parentbased_always_on", left, 0}, {"always_off", taken, 0}, {"always_on", left, 2}} {
+		t.Run(c.sampler, func(t *testing.T) {
+			t.Setenv("OTEL_TRACES_SAMPLER", c.sampler)
+			tr, delivered := recording(t)
+			ctx, train := tr.Start(tr.Continue(t.Context(), map[string][]string{"traceparent": {c.parent}}), Train, time.Now(), Of{})
+			_, commit := tr.Start(ctx, Commit, time.Now(), Of{})
+			commit.End(nil)
+			train.End(nil)
+			spans := delivered()
+			if len(spans) != c.spans {
+				t.Fatalf("%d spans below %s, want %d", len(spans), c.parent, c.spans)
+			}
+			if len(spans) == 2 && (hex.EncodeToString(spans[1].ParentSpanId) != c.parent[36:52] || !bytes.Equal(spans[0].ParentSpanId, spans[1].SpanId) ||
+				spans[1].Flags&0x300 != 0x300 || spans[0].Flags&0x300 != 0x100) {
+				t.Errorf("only the first is a child of another process: %v", spans)
+			}
+		})
 	}
 }
 
@@ -190,7 +218,7 @@ func TestRecentKeepsTheLatest(t *testing.T) {
 
 // BenchmarkSpan is what one span costs the process that it is in: off, and exported to memory.
 func BenchmarkSpan(b *testing.B) {
-	of := Of{Batch: schema.Batch{Run: "r", Bucket: "b96"}, Subject: "ps.fwd.b96", Operation: "process"}
+	of := Of{Batch: schema.Batch{Run: "r", Bucket: "b96"}, Subject: "ps.fwd.b96", Operation: Processed}
 	b.Run("off", func(b *testing.B) {
 		tr, err := Open(b.Context(), Process{}, 1, func(error) {})
 		if err != nil {

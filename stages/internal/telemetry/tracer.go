@@ -35,9 +35,10 @@ type Process struct{ Run, Stage, Instance, Device string }
 
 // Tracer makes the spans of one process. It is safe for concurrent use.
 type Tracer struct {
-	recent *Recent
-	ids    trace.Tracer // names spans and samples; nothing else is kept in its spans
-	out    *delivery    // nil when spans are not exported
+	recent  *Recent
+	out     *delivery    // nil when spans are not exported
+	ids     trace.Tracer // names spans and samples; nothing else is kept in its spans
+	inherit bool         // a child is sampled when its parent is, and needs not ask
 }
 
 // Open reads the OTEL_ variables and returns a tracer that exports as they say. Where they name no sampler, a share of the
@@ -64,10 +65,12 @@ func Open(ctx context.Context, p Process, share float64, onError func(error)) (*
 // export has spans delivered, of a share of the batches where the environment names no sampler.
 func (t *Tracer) export(out *delivery, share float64) {
 	var options []sdktrace.TracerProviderOption
-	if os.Getenv("OTEL_TRACES_SAMPLER") == "" {
+	sampler := os.Getenv("OTEL_TRACES_SAMPLER")
+	if sampler == "" {
 		// A child is sampled when its root is, so that a trace is whole or not there.
 		options = append(options, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(share))))
 	}
+	t.inherit = sampler == "" || strings.HasPrefix(sampler, "parentbased_")
 	t.ids, t.out = sdktrace.NewTracerProvider(options...).Tracer(scopeName), out
 }
 

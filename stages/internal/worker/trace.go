@@ -13,18 +13,18 @@ import (
 
 // SpanOfRoot describes a root that was delivered.
 func SpanOfRoot(d *broker.Delivery[schema.Root]) telemetry.Of {
-	return telemetry.Of{Batch: d.Record.Batch, Tokens: d.Record.Tokens, Subject: d.Subject, Operation: "process", Seq: d.Seq, Redelivered: d.Redelivered}
+	return telemetry.Of{Batch: d.Record.Batch, Tokens: d.Record.Tokens, Subject: d.Subject, Operation: telemetry.Processed, Seq: d.Seq, Redelivered: d.Redelivered}
 }
 
 // SpanOfHop describes a hop that was delivered.
 func SpanOfHop(h Hop) telemetry.Of {
-	return telemetry.Of{Batch: h.Record.Batch, Tokens: h.Record.Tokens, Slot: &h.Record.SlotRef, Subject: h.Subject, Operation: "process",
+	return telemetry.Of{Batch: h.Record.Batch, Tokens: h.Record.Tokens, Slot: &h.Record.SlotRef, Subject: h.Subject, Operation: telemetry.Processed,
 		Seq: h.Seq, Redelivered: h.Redelivered}
 }
 
 // Quiet is of without its message: a stretch of work inside the work on a record.
 func Quiet(of telemetry.Of) telemetry.Of {
-	of.Subject, of.Operation = "", ""
+	of.Subject, of.Operation = "", nil
 	return of
 }
 
