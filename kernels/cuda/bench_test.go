@@ -5,6 +5,9 @@ package cuda
 import (
 	"fmt"
 	"testing"
+	"unsafe"
+
+	"gorgonia.org/cu"
 
 	base "penstock/kernels"
 	"penstock/kernels/kernelstest"
@@ -141,4 +144,35 @@ func BenchmarkBlockAttention(b *testing.B) {
 			d.BlockAttentionBackward(dq, dkc, dvc, dkb, dvb, do, o, lse, q, kc, vc, kb, vb, blocks, size, h)
 		})
 	})
+}
+
+// BenchmarkDownload is a device's memory on its way to the host in chunks of 8 MB, as a checkpoint reads it: into the same memory
+// each time, into fresh memory, and into page-locked memory.
+func BenchmarkDownload(b *testing.B) {
+	const values = 1 << 21
+	for _, to := range []string{"kept", "fresh", "page-locked"} {
+		b.Run(to, func(b *testing.B) {
+			d, _ := benchGPU(b)
+			x, host := d.Alloc(1, values), make([]float32, values)
+			if to == "page-locked" {
+				err := d.wait(func() error {
+					p, err := allocPinned(4 * values)
+					if err == nil {
+						d.onClose(func() error { return cu.MemFreeHost(p) })
+						host = unsafe.Slice((*float32)(p), values)
+					}
+					return err
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			rate(b, d, 4*values/1e9, "GB/s", func() {
+				if to == "fresh" {
+					host = make([]float32, values)
+				}
+				d.Download(host, x)
+			})
+		})
+	}
 }

@@ -53,7 +53,7 @@ func TestFullDiskLeavesNothing(t *testing.T) {
 	save(t, root, 1, 2)
 	for i, name := range []string{safetensors.SingleFile, firstMoment, secondMoment} {
 		s := testState(2)
-		s.Drafter.HiddenSize, s.Drafter.TargetHiddenSize = 1024, 1024 // fc takes more than one chunk
+		s.Drafter.HiddenSize, s.Drafter.TargetHiddenSize = 1536, 1536 // fc takes more than one chunk
 		ts := tensors(2)
 		from := []*hf.Source{&ts.Weights, &ts.M, &ts.V}[i]
 		source, filled := *from, false

@@ -58,8 +58,13 @@ func measure(path string) (file, error) {
 		return file{}, err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return file{}, err
+	}
 	h := sha256.New()
-	n, err := io.CopyBuffer(h, struct{ io.Reader }{f}, make([]byte, 1<<20)) // by itself f would be read in small steps
+	steps := make([]byte, min(1<<20, info.Size()+1))
+	n, err := io.CopyBuffer(h, struct{ io.Reader }{f}, steps) // by itself f would be read in small ones
 	return file{n, hex.EncodeToString(h.Sum(nil))}, err
 }
 

@@ -2,38 +2,46 @@ package safetensors
 
 import (
 	"encoding/binary"
-	"math"
 	"slices"
 	"unsafe"
 )
 
-// inPlace says that values lie in this machine's memory as they lie in a file.
+// inPlace says that numbers lie in this machine's memory as they lie in a file.
 var inPlace = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // memory is the memory of v.
-func memory(v []float32) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
+func memory[T float32 | uint16](v []T) []byte {
+	var one T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(one)))
 }
 
-// encoder turns values into a file's bytes.
-type encoder struct{ buf []byte }
+// encoder turns values into a file's bytes. It keeps its memory from call to call.
+type encoder struct {
+	half []uint16
+	buf  []byte
+}
 
-// encode returns v as elements of F32 or BF16, which are v's own memory or good until the next call.
+// encode returns v as elements of F32 or BF16: v's own memory, or what is good until the next call.
 func (c *encoder) encode(v []float32, as DType) []byte {
-	if as == F32 && inPlace {
-		return memory(v)
-	}
-	n := as.Size() * len(v)
-	c.buf = slices.Grow(c.buf[:0], n)[:n]
 	if as == F32 {
-		for i, f := range v {
-			binary.LittleEndian.PutUint32(c.buf[4*i:], math.Float32bits(f))
+		if inPlace {
+			return memory(v)
 		}
-		return c.buf
+		return c.swap(v)
 	}
-	for out := c.buf; len(v) > 0; v, out = v[1:], out[2:] {
-		binary.LittleEndian.PutUint16(out, BF16FromFloat32(v[0]))
+	c.half = slices.Grow(c.half[:0], len(v))[:len(v)]
+	for i, f := range v {
+		c.half[i] = BF16FromFloat32(f)
 	}
+	if inPlace {
+		return memory(c.half)
+	}
+	return c.swap(c.half)
+}
+
+// swap returns a slice of numbers in a file's order of bytes.
+func (c *encoder) swap(v any) []byte {
+	c.buf, _ = binary.Append(c.buf[:0], binary.LittleEndian, v) // fails for types of no fixed size alone
 	return c.buf
 }
 
@@ -43,7 +51,5 @@ func decodeF32(dst []float32, b []byte) {
 		copy(memory(dst), b)
 		return
 	}
-	for i := range dst {
-		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
+	_, _ = binary.Decode(b, binary.LittleEndian, dst) // b is long enough
 }

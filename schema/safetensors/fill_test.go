@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -61,36 +62,37 @@ func roundedBF16(x uint32) uint16 {
 
 // plain writes a file of tensors in the order given, one value after another.
 func plain(t *testing.T, as DType, tensors []Spec) []byte {
-	var head, data bytes.Buffer
+	var head bytes.Buffer
+	var data []byte
 	head.WriteString(`{"__metadata__":{"format":"pt"}`)
 	for _, s := range tensors {
-		begin := data.Len()
+		begin := len(data)
 		for i := range product(s.Shape) {
 			if x := oddValue(s.Name, i); as == F32 {
-				binary.Write(&data, binary.LittleEndian, x)
+				data = binary.LittleEndian.AppendUint32(data, x)
 			} else {
-				binary.Write(&data, binary.LittleEndian, roundedBF16(x))
+				data = binary.LittleEndian.AppendUint16(data, roundedBF16(x))
 			}
 		}
 		shape, err := json.Marshal(s.Shape)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&head, `,"%s":{"dtype":"%s","shape":%s,"data_offsets":[%d,%d]}`, s.Name, as, shape, begin, data.Len())
+		fmt.Fprintf(&head, `,"%s":{"dtype":"%s","shape":%s,"data_offsets":[%d,%d]}`, s.Name, as, shape, begin, len(data))
 	}
 	head.WriteByte('}')
 	for (8+head.Len())%64 != 0 {
 		head.WriteByte(' ')
 	}
-	return append(append(binary.LittleEndian.AppendUint64(nil, uint64(head.Len())), head.Bytes()...), data.Bytes()...)
+	return append(append(binary.LittleEndian.AppendUint64(nil, uint64(head.Len())), head.Bytes()...), data...)
 }
 
 // Files that are filled side by side, and those written tensor by tensor, have the bytes of a plain writer.
 func TestFillWritesWhatAPlainWriterWrites(t *testing.T) {
 	for _, as := range []DType{F32, BF16} {
 		specs := []Spec{ // sorted by name
-			{"a", as, []int{1}}, {"b", as, []int{}}, {"c", as, []int{7, 11}}, {"d", as, []int{0, 5}}, {"e", as, []int{3, chunk + 1}},
-			{"f", as, []int{chunk}}, {"g", as, []int{13}},
+			{"a", as, []int{1}}, {"b", as, []int{}}, {"c", as, []int{7, 11}}, {"d", as, []int{0, 5}}, {"e", as, []int{chunk + 1}},
+			{"f", as, []int{2, chunk / 2}}, {"g", as, []int{13}},
 		}
 		want := plain(t, as, specs)
 		dir := t.TempDir()
@@ -140,7 +142,7 @@ func TestFillWritesWhatAPlainWriterWrites(t *testing.T) {
 // Whatever fails in the middle, a source or writing one of the files: it is the one error, no goroutine is left and no file
 // can be committed.
 func TestFillEndsAtTheFirstFailure(t *testing.T) {
-	specs := []Spec{{"a", F32, []int{3}}, {"b", F32, []int{9 * chunk}}}
+	specs := []Spec{{"a", F32, []int{3}}, {"b", F32, []int{3 * chunk}}}
 	lost := errors.New("device lost")
 	for bad := range 3 {
 		for name, c := range map[string]struct {
@@ -163,7 +165,7 @@ func TestFillEndsAtTheFirstFailure(t *testing.T) {
 				}
 				if i == bad {
 					f.From = func(dst []float32, name string, at int) error {
-						if at != 4*chunk {
+						if at != chunk {
 							return oddSource(dst, name, at)
 						}
 						return c.fail(w)
@@ -206,5 +208,40 @@ func TestFillRefuses(t *testing.T) {
 	}
 	if err := Fill(Filling{Writer: w, From: oddSource}); err == nil || !strings.Contains(err.Error(), "is written already") {
 		t.Errorf("a tensor twice: %v", err)
+	}
+}
+
+// On a machine of the other order of bytes numbers are taken apart; that gives the same file.
+func TestOrderOfBytes(t *testing.T) {
+	v, back := make([]float32, 99), make([]float32, 99)
+	oddSource(v, "", 0)
+	for _, as := range []DType{F32, BF16} {
+		var own, taken encoder
+		want := own.encode(v, as)
+		inPlace = !inPlace
+		got := taken.encode(v, as)
+		if as == F32 {
+			decodeF32(back, got)
+		}
+		inPlace = !inPlace
+		if !bytes.Equal(got, want) || as == F32 && !bytes.Equal(memory(back), memory(v)) {
+			t.Errorf("%s: %x, want %x", as, got, want)
+		}
+	}
+}
+
+// However long a tensor is, three chunks of a hashed file are in memory.
+func TestFillHoldsFewChunks(t *testing.T) {
+	w, err := Create(filepath.Join(t.TempDir(), "f"), []Spec{{"a", F32, []int{7 * chunk}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err = Fill(Filling{w, func([]float32, string, int) error { return nil }, sha256.New()})
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; err != nil || took > 4*(3*chunk+chunk/4) {
+		t.Errorf("%d bytes were allocated, %v", took, err)
 	}
 }

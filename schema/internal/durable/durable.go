@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // aside is the prefix of names under which content is written before it takes its place.
@@ -100,7 +102,7 @@ func WriteDir(path string, fill func(dir string) error) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	defer os.RemoveAll(tmp) // holds the old content after an exchange
+	defer removeTree(tmp) // holds the old content after an exchange
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
@@ -128,8 +130,24 @@ func RemoveDir(path string) error {
 	if err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
-	err = os.Rename(path, filepath.Join(tmp, "old"))
+	old := filepath.Join(tmp, "old")
+	if err = os.Rename(path, old); err == nil {
+		err = removeTree(old)
+	}
 	return errors.Join(err, os.RemoveAll(tmp))
+}
+
+// removeTree is os.RemoveAll for a directory of large files, whose pages and blocks are given back side by side.
+func removeTree(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var removals errgroup.Group
+	for _, e := range entries {
+		removals.Go(func() error { return os.RemoveAll(filepath.Join(dir, e.Name())) })
+	}
+	return errors.Join(removals.Wait(), os.RemoveAll(dir))
 }
 
 // Sweep removes what crashed writers left aside in dir. No writer may be at work in it.
