@@ -1,6 +1,8 @@
 package stages_test
 
 import (
+	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"penstock/kernels"
 	"penstock/schema"
 	"penstock/stages/internal/scenario"
+	"penstock/stages/internal/worker"
 	"penstock/stages/stagestest"
 )
 
@@ -31,6 +34,7 @@ func TestARankBesideTheTarget(t *testing.T) {
 		seen := observe(t, config, s, func(instance, _ string) (kernels.Device, error) {
 			return &slicer{Null: kernels.NewNull(), gpu: gpus[instance], times: s.Times(policy.Work{})}, nil
 		})
+		seen.turned(t, "draft-1")
 		r := simulated(t, s, docs)
 		got := seen.rate(config.Window.Lookahead, float64(r.Tokens))
 		t.Logf("%.0f tokens/s, simulated %.0f, %.1f %% of the bound", got, r.TokensPerS, 100*r.OfBound)
@@ -43,6 +47,22 @@ func TestARankBesideTheTarget(t *testing.T) {
 		if late := seen.late(); late < calm || speed <= most/slower {
 			t.Fatalf("%.3f of what is simulated; wakes up %v late", got/r.TokensPerS, late)
 		}
+	}
+}
+
+// turned holds that a rank says how long it took from window to window, and in which parts.
+func (s *sightings) turned(t *testing.T, rank string) {
+	t.Helper()
+	last := s.stages[rank][len(s.stages[rank])-1]
+	sum, parts := 0.0, 0
+	for kind, seconds := range last.Took {
+		if strings.HasPrefix(kind, worker.TurnPart) {
+			sum += seconds
+			parts++
+		}
+	}
+	if last.Done[worker.Turn] == 0 || parts < 8 || math.Abs(sum-last.Took[worker.Turn]) > 1e-6 {
+		t.Errorf("%s turns in %v, %v", rank, last.Took, last.Done)
 	}
 }
 

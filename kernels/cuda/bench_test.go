@@ -91,6 +91,7 @@ func BenchmarkMemory(b *testing.B) {
 		{"AdamW", 15 * row, func() { d.AdamW(m32, half, m, v, g, base.Adam{Step: 1}) }},
 		{"SumSquares", 2 * row, func() { d.SumSquares(g) }},
 		{"CheckFeatures", row, func() { d.CheckFeatures(x) }},
+		{"CheckFeatures of float32", 2 * row, func() { d.CheckFeatures(g) }},
 	} {
 		b.Run(c.name, func(b *testing.B) { rate(b, d, c.bytes/1e9, "GB/s", c.op) })
 	}

@@ -23,7 +23,7 @@ func (t *trainer) closeWindow(ctx context.Context, o *window, s standing) (bool,
 		return true, t.stepAhead(ctx, o, s)
 	}
 	t.w.Book.Enter(account.Window)
-	t.closing = time.Now()
+	t.turn.begin()
 	round, cancel := t.during(ctx, o, s)
 	defer cancel()
 	r, err := t.reduce(round, o, s)
@@ -31,6 +31,7 @@ func (t *trainer) closeWindow(ctx context.Context, o *window, s standing) (bool,
 		err = t.agree(round, o, s, r.hash)
 	}
 	if err == nil {
+		t.turn.did(turnAgree)
 		err = t.commit(round, o, s)
 	}
 	if err != nil && (ctx.Err() != nil || round.Err() == nil) {
@@ -42,6 +43,7 @@ func (t *trainer) closeWindow(ctx context.Context, o *window, s standing) (bool,
 		t.group.Withdraw()
 		return false, nil
 	}
+	t.turn.did(turnCommit)
 	return true, t.advance(ctx, o, s, r)
 }
 
@@ -102,6 +104,7 @@ func (t *trainer) advance(ctx context.Context, o *window, s standing, r sum) err
 	}
 	p, err := t.stepOver(o, s, r)
 	stepped(err)
+	t.turn.did(turnStep)
 	if err == nil {
 		err = t.publish(p)
 	}

@@ -22,6 +22,7 @@ type deference struct {
 	stages map[string]schema.StageState // targets and ranks, as the board has them
 	window uint32
 	hands  map[policy.Member]hand // in that window
+	left   uint32                 // one behind the latest window of which the rank has left batches; 0: none
 }
 
 // hand is what the ledger says of a member in the open window.
@@ -92,6 +93,13 @@ func (d *deference) taken() {
 	d.rule.Taken()
 }
 
+// hasLeft says whether this rank has left batches of a window to others.
+func (d *deference) hasLeft(window uint32) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.left == window+1
+}
+
 // watchHands follows on the ledger who works on what, and since when.
 func (t *trainer) watchHands(ctx context.Context) error {
 	for {
@@ -133,14 +141,14 @@ func (t *trainer) takes(ctx context.Context) (ok bool, wait time.Duration, err e
 	}
 	var own policy.Load
 	var others []policy.Load
-	planned, unclaimed, claimed := 0, 0, 0
+	window, planned, unclaimed, claimed := uint32(0), 0, 0, 0
 	d, now := t.deference, time.Now()
 	t.w.Ledger.View(func(l *policy.Lineage) {
 		ids := t.planned(l)
 		if len(ids) == 0 {
 			return
 		}
-		planned, unclaimed = len(ids), l.Unclaimed(l.Next, ids)
+		window, planned, unclaimed = l.Next, len(ids), l.Unclaimed(l.Next, ids)
 		operations := t.costs.Rates().Of(t.run.Work(t.run.Plan.Batch(int(ids[0]))))
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -171,6 +179,9 @@ func (t *trainer) takes(ctx context.Context) (ok bool, wait time.Duration, err e
 	ok, seconds := d.rule.Take(now.Sub(d.since).Seconds(), own, others, ready, planned-unclaimed)
 	if ok {
 		return true, 0, nil
+	}
+	if ready > 0 {
+		d.left = window + 1
 	}
 	return false, time.Duration(min(seconds, own.Cost/stockEvery) * float64(time.Second)), nil
 }

@@ -79,8 +79,10 @@ func (t *trainer) reduce(ctx context.Context, o *window, s standing) (sum, error
 		}
 		r.tally.add(one)
 	}
+	t.turn.did(turnReduce)
 	if len(s.members) > 1 {
 		r.hash, err = t.hash(r)
+		t.turn.did(turnCheck)
 	}
 	return r, err
 }

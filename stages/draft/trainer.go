@@ -42,7 +42,7 @@ type trainer struct {
 	unsaved  bool // a checkpoint was due and could not be written
 	report   *reporter
 	began    time.Time
-	closing  time.Time // since when the latest window is complete, until work on the next begins
+	turn     turn
 
 	group  reduce.Group
 	shared *reduce.Shared  // the group, if other ranks may join

@@ -38,7 +38,9 @@ type scratch struct {
 
 // window computes, adds, reduces, commits and steps one window.
 func (t *trainer) window(ctx context.Context) error {
+	t.turn.did(turnTell)
 	o := t.openWindow()
+	t.turn.did(turnOpen)
 	if err := t.share(ctx); err != nil {
 		return err
 	}
@@ -170,7 +172,7 @@ func (t *trainer) compute(ctx context.Context, o *window, it item) error {
 		}
 	}
 	t.w.Status.Handoff.Add(r.Sent)
-	t.turned(r.Sent)
+	t.turned(r.Window, r.Sent)
 	t.w.Book.Enter(account.Compute)
 	defer t.w.Book.Enter(account.NoInput)
 	trained, began := t.traces.training(ctx, it.hop), time.Now()

@@ -39,8 +39,8 @@ func TestSeen(t *testing.T) {
 		s.take(schema.StageState{Instance: "target-1", Stage: "target", At: at, Done: map[string]uint64{"forward": batches},
 			Took:    map[string]float64{"forward": 0.5 * float64(batches)},
 			Seconds: map[string]float64{"starting": 9, "compute": 0.5 * float64(batches), "no slot": float64(at) - 0.5*float64(batches)}})
-		s.take(schema.StageState{Instance: "draft-1", Stage: "draft", At: at, Done: map[string]uint64{"train": 2 * batches, "turn": batches},
-			Took: map[string]float64{"train": 0.5 * float64(batches), "turn": 0.125 * float64(batches)}})
+		s.take(schema.StageState{Instance: "draft-1", Stage: "draft", At: at, Done: map[string]uint64{"train": 2 * batches, "turn": batches, "turn: step": batches},
+			Took: map[string]float64{"train": 0.5 * float64(batches), "turn": 0.125 * float64(batches), "turn: step": 0.0625 * float64(batches)}})
 	}
 	pulls := func(at int64, mega uint64) {
 		s.take(schema.StageState{Instance: "pack-1", Stage: "pack", At: at, Done: map[string]uint64{"pull": mega << 20},
@@ -72,6 +72,9 @@ func TestSeen(t *testing.T) {
 		t.Error(d)
 	}
 	if d := cmp.Diff(&peer{Bytes: 4 << 20, Seconds: 8, BytesS: 1 << 19}, s.pulled()); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(map[string]float64{"step": 62.5}, s.turns()); d != "" {
 		t.Error(d)
 	}
 	if s.plan().Store != "x.store" {

@@ -30,6 +30,7 @@ type runReport struct {
 	Handoff   map[string][2]float64 `json:"handoff_ms"` // from publish to start of work, p50 and p99, by instance
 	PeakBytes int64                 `json:"peak_bytes"` // proportional set size of all processes together
 	Peer      *peer                 `json:"peer,omitempty"`
+	Turn      map[string]float64    `json:"turn_ms,omitempty"` // of one of several ranks, from a window to the next: mean time of each part
 
 	Measured  *scenario.Measured `json:"measured,omitempty"`           // of a batch, as `penstock sim --measured` takes it
 	Predicted float64            `json:"predicted_tokens_s,omitempty"` // by the simulator, from these times
@@ -152,7 +153,7 @@ func benchRun(ctx context.Context, f runtime.Flags, o benchOptions, progress io.
 	}
 	r := runReport{
 		Device: cfg.Device, Steps: s.Steps, Batches: s.Ledger.Batches, Seconds: s.Seconds, Idle: s.Idle,
-		Handoff: map[string][2]float64{}, PeakBytes: out.peak, Peer: stages.pulled(),
+		Handoff: map[string][2]float64{}, PeakBytes: out.peak, Peer: stages.pulled(), Turn: stages.turns(),
 	}
 	if s.Seconds > 0 {
 		r.BatchesS, r.TokensS, r.SlotsS = float64(r.Batches)/s.Seconds, float64(s.Tokens)/s.Seconds, float64(s.Slots)/s.Seconds

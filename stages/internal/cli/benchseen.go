@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"sync"
 
 	"penstock/schema"
@@ -112,6 +113,31 @@ func (s *seen) measured(tokens float64) scenario.Measured {
 	}
 	m.Turn = max(m.Turn, m.Optimizer)
 	return m
+}
+
+// turns is how long ranks take from a window to the next, by part, in milliseconds; nil where no rank has others.
+func (s *seen) turns() map[string]float64 {
+	s.mu.Lock()
+	kinds := map[string]bool{}
+	for _, last := range s.last {
+		for kind := range last.Took {
+			kinds[kind] = true
+		}
+	}
+	s.mu.Unlock()
+	var out map[string]float64
+	for kind := range kinds {
+		part, ok := strings.CutPrefix(kind, worker.TurnPart)
+		mean := s.mean("draft", kind)
+		if !ok || mean == 0 {
+			continue
+		}
+		if out == nil {
+			out = map[string]float64{}
+		}
+		out[part] = 1e3 * mean
+	}
+	return out
 }
 
 // peer is what was copied from one GPU to another.

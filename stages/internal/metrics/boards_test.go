@@ -38,6 +38,7 @@ func known(t *testing.T) map[string]map[string]bool {
 		if stage == "draft" {
 			s.Progress(schema.Progress{Hits: []float32{0.5}})
 			s.Accepted([]float32{0.5})
+			s.Turn("step", 1)
 			s.Evaluated([]float64{0.5})
 		}
 		families, err := s.registry.Gather()

@@ -46,6 +46,7 @@ func TestScrape(t *testing.T) {
 	draft.Handoff(0.0003)
 	draft.Work("train", 0.5)
 	draft.Step(0.25)
+	draft.Turn("agree", 0.5)
 	draft.Redelivered("ps.train")
 	draft.Rejected("dead")
 	batch := New("r", "batch", "batch")
@@ -71,6 +72,7 @@ penstock_eval_acceptance{position="1",process="draft-1",run="r",stage="draft"} 0
 penstock_handoff_seconds_bucket{` + who + `,le="0.0004"} 1
 penstock_work_seconds_sum{process="draft-1",run="r",stage="draft",work="train"} 0.5
 penstock_step_seconds_count{` + who + `} 1
+penstock_turn_seconds_sum{part="agree",process="draft-1",run="r",stage="draft"} 0.5
 penstock_redeliveries_total{edge="ps.train",process="draft-1",run="r",stage="draft"} 1
 penstock_rejects_total{process="draft-1",run="r",stage="draft",verdict="dead"} 1
 penstock_rejects_total{process="draft-1",run="r",stage="draft",verdict="suspect"} 0`},

@@ -17,6 +17,7 @@ type Set struct {
 	handoff     prometheus.Histogram
 	work        *prometheus.HistogramVec
 	step        prometheus.Histogram
+	turn        *prometheus.HistogramVec
 	redelivered *prometheus.CounterVec
 	rejects     *prometheus.CounterVec
 	bucket      map[string]*prometheus.GaugeVec
@@ -54,6 +55,7 @@ func New(run, stage, process string) *Set {
 	case "draft":
 		s.train = newTraining(f)
 		s.step = f.histogram("penstock_step_seconds", "Time of an optimizer step, from the complete window to new weights.", workBuckets)
+		s.turn = f.histograms("penstock_turn_seconds", "Time of one of several ranks from a window's last gradient to the next one's first batch, by part.", handoffBuckets, "part")
 	}
 	s.handoff = f.histogram("penstock_handoff_seconds", "Time from the publish of a hop to the start of work on it.", handoffBuckets)
 	s.work = f.histograms("penstock_work_seconds", "Time of work on one batch.", workBuckets, "work")
@@ -110,6 +112,9 @@ func (s *Set) Work(what string, seconds float64) { s.work.WithLabelValues(what).
 
 // Step counts the time of an optimizer step, in seconds.
 func (s *Set) Step(seconds float64) { s.step.Observe(seconds) }
+
+// Turn counts the time of a part of the way from one window to the next, in seconds.
+func (s *Set) Turn(part string, seconds float64) { s.turn.WithLabelValues(part).Observe(seconds) }
 
 // Redelivered counts a record that came again on an edge.
 func (s *Set) Redelivered(edge string) { s.redelivered.WithLabelValues(edge).Inc() }

@@ -11,8 +11,12 @@ import (
 // paramAlign is the step, in elements, on which each tensor of a set begins: 256 bytes.
 const paramAlign = 64
 
+// sumRow is the number of elements of which a set is a multiple, and the row in which a device sums its bits: one of
+// paramAlign would leave most of a GPU's threads without work.
+const sumRow = 4096
+
 // Params is an ordered set of named tensors in one allocation: a drafter's weights, their gradients, or a moment.
-// Flat is all of it as one row, for what treats every element alike; the gaps between tensors stay zero.
+// Flat is all of it as one row, for what treats every element alike; the gaps between tensors and behind the last stay zero.
 type Params struct {
 	Flat   kernels.Tensor
 	shapes []hf.Shape
@@ -27,14 +31,14 @@ func NewParams(dev kernels.Device, shapes []hf.Shape) *Params {
 	return p.over(dev.Alloc(1, p.size()))
 }
 
-// size is the number of elements of Flat.
+// size is the number of elements of Flat, a multiple of sumRow.
 func (p *Params) size() int {
 	total := 0
 	for _, s := range p.shapes {
 		rows, cols := matrix(s.Dims)
 		total += (rows*cols + paramAlign - 1) / paramAlign * paramAlign
 	}
-	return total
+	return (total + sumRow - 1) / sumRow * sumRow
 }
 
 // Over returns a set of the same shapes in other memory of the device, as long as p.Flat and with zero gaps.
@@ -135,7 +139,7 @@ func (p *Params) ReadAt(dst []float32, name string, at int) error {
 
 // Checksum is that of Flat (kernels.CheckSum), which a device shares out and counts by rows.
 func (p *Params) Checksum() (uint64, error) {
-	sum := p.dev.CheckFeatures(p.Flat.Reshape(p.Flat.Len()/paramAlign, paramAlign)).Checksum
+	sum := p.dev.CheckFeatures(p.Flat.Reshape(p.Flat.Len()/sumRow, sumRow)).Checksum
 	return sum, p.dev.Sync()
 }
 

@@ -38,9 +38,10 @@ type Status struct {
 
 // Kinds of work that no span is of.
 const (
-	Turn = "turn" // from the end of a window's gradients to the first work of the next, whose input was there
-	Pull = "pull" // of bytes from another GPU
-	Hand = "hand" // on a hop: from its publish to the start of work, where work waited for nothing else
+	Turn     = "turn"   // from the end of a window's gradients to the first work of the next, whose input was there
+	TurnPart = "turn: " // and the name of a part of that
+	Pull     = "pull"   // of bytes from another GPU
+	Hand     = "hand"   // on a hop: from its publish to the start of work, where work waited for nothing else
 )
 
 func newStatus(w *Worker) *Status {
