@@ -141,8 +141,9 @@ func (t *trainer) stepOver(o *window, s standing, r sum) (past, error) {
 
 // acknowledge settles the root of a committed batch. One whose generation is over needs none.
 func (t *trainer) acknowledge(root string) func(context.Context) error {
+	begin := t.traces.acknowledging(root) // here: the next window's step may come before a settler does
 	return func(ctx context.Context) error {
-		acknowledged := t.traces.acknowledging(root)
+		acknowledged := begin()
 		err := t.w.Conn.AckRoot(ctx, root)
 		if errors.Is(err, broker.ErrGone) {
 			err = nil

@@ -85,17 +85,20 @@ func (t *traces) stepping(ctx context.Context, window uint32, roots []string) (e
 	}
 }
 
-// acknowledging begins the acknowledgement of a root. A root whose batch another rank trained has no trace here.
-func (t *traces) acknowledging(root string) (end func(error)) {
+// acknowledging takes the batch of a root that is about to be acknowledged, which begins when begin is called. A root
+// whose batch another rank trained has no trace here.
+func (t *traces) acknowledging(root string) (begin func() (end func(error))) {
 	t.mu.Lock()
 	b, ok := t.open[root]
 	delete(t.open, root)
 	t.mu.Unlock()
 	if !ok {
-		return func(error) {}
+		return func() func(error) { return func(error) {} }
 	}
 	of := worker.Quiet(b.of)
 	of.Subject, of.Operation = "ps.fwd."+of.Bucket, telemetry.Settled
-	_, s := t.w.Trace.Start(b.ctx, telemetry.Acknowledge, time.Now(), of)
-	return s.End
+	return func() func(error) {
+		_, s := t.w.Trace.Start(b.ctx, telemetry.Acknowledge, time.Now(), of)
+		return s.End
+	}
 }
