@@ -16,10 +16,10 @@ import (
 )
 
 // On two GPUs, one of which the target shares with a rank, that rank leaves to the other what that completes sooner: the run is
-// within 7 % of what the simulator says, whose ranks go by the same rule and reach the bound. Ranks that took whatever is ready
+// within 5 % of what the simulator says, whose ranks go by the same rule and reach the bound. Ranks that took whatever is ready
 // would be slower by a seventh: the target would have half a GPU, and nobody enough to do.
 func TestARankBesideTheTarget(t *testing.T) {
-	const most, near = 5.0, 0.93
+	const most, near = 5.0, 0.95
 	config := stagestest.Config(t, 190, func(c *schema.Config) {
 		c.Target.Instances, c.Pack.Instances, c.Draft.Ranks = 1, 2, 2
 		c.Target.Slots, c.Pack.Slots = 4, 4
@@ -90,6 +90,7 @@ type slicer struct {
 	gpu   *timeShared
 	times scenario.Times
 	due   float64 // seconds of the GPU
+	late  float64 // by which earlier work took more: a busy machine wakes up late
 }
 
 const slice = 500 * time.Microsecond
@@ -106,17 +107,19 @@ func (s *slicer) BlockAttention(_, _, _, kc, _, _, _ kernels.Tensor, blocks []ke
 	s.due = s.times.Step(policy.Work{Tokens: float64(kc.Rows), Slots: float64(len(blocks) * size)})
 }
 
-// Sync takes slices of the GPU's time until the work is done.
+// Sync takes slices of the GPU's time until the work has taken what it should, on average.
 func (s *slicer) Sync() error {
 	if s.gpu != nil && s.due > 0 {
+		left := s.due - s.late
 		s.gpu.enter(1)
-		for last := time.Now(); s.due > 0; {
+		for last := time.Now(); left > 0; {
 			time.Sleep(slice)
 			now := time.Now()
-			s.due -= now.Sub(last).Seconds() * s.gpu.share()
+			left -= now.Sub(last).Seconds() * s.gpu.share()
 			last = now
 		}
 		s.gpu.enter(-1)
+		s.late = -left
 	}
 	s.due = 0
 	return s.Null.Sync()
