@@ -45,7 +45,7 @@ type Device struct {
 
 var _ base.Device = (*Device)(nil)
 
-// Open starts GPU number ordinal with a half type. It fails if there is no such GPU, no cuBLAS, or no kernels for it.
+// Open starts GPU number ordinal with a half type. It fails if there is no such GPU, no cuBLASLt, or no kernels for it.
 func Open(ordinal int, half base.Type) (*Device, error) {
 	d := &Device{thread: newThread(), ordinal: ordinal, half: half}
 	err := d.wait(d.open)
@@ -60,7 +60,7 @@ func Open(ordinal int, half base.Type) (*Device, error) {
 }
 
 // Probe tries what [Open] does and returns the GPU's name. The process holds none of the GPU's memory afterwards, which
-// cuBLAS, once in use, would keep.
+// cuBLASLt, once in use, would keep.
 func Probe(ordinal int) (string, error) {
 	d := &Device{thread: newThread(), ordinal: ordinal}
 	err := d.wait(d.open)
@@ -115,7 +115,11 @@ func (d *Device) open() error {
 
 // openBLAS runs on the device's thread.
 func (d *Device) openBLAS() (err error) {
-	if d.blas, err = loadBLAS(*(*uintptr)(unsafe.Pointer(&d.stream))); err != nil {
+	major, _, err := d.gpu.ComputeCapability()
+	if err != nil {
+		return fmt.Errorf("compute capability of the GPU: %w", err)
+	}
+	if d.blas, err = loadBLAS(*(*uintptr)(unsafe.Pointer(&d.stream)), productSpace(major)); err != nil {
 		return err
 	}
 	d.onClose(d.blas.close)

@@ -1,7 +1,7 @@
 // Package cuda is the device for NVIDIA GPUs, built with -tags cuda.
 //
 // Contexts, memory, streams, modules and launches are gorgonia.org/cu's; the few driver calls that it lacks are in driver.go;
-// matrix products are cuBLAS's, which is loaded when a device is opened. Everything else is the CUDA C++ in src, one op a
+// matrix products are cuBLASLt's, which is loaded when a device is opened. Everything else is the CUDA C++ in src, one op a
 // file, which `task build:cuda` compiles to fat binaries that are embedded in the program (a file that includes half.cuh to
 // two, one for each half type). Where they lie in a directory of their own, PENSTOCK_KERNELS names it.
 //

@@ -13,7 +13,7 @@ var (
 	kSwiGLUBackward = registerTyped("swiglu", "swiglu_backward", 0)
 )
 
-// Gemm: c = op(a)·op(b) + beta·c, by cuBLAS, with sums of float32. a and b have one type; c may be float32 all the same.
+// Gemm: c = op(a)·op(b) + beta·c, by cuBLASLt, with sums of float32. a and b have one type; c may be float32 all the same.
 func (d *Device) Gemm(c, a, b base.Tensor, ta, tb bool, beta float32) {
 	m, n, k := base.CheckGemm(c, a, b, ta, tb, beta)
 	p := product{m, n, k, ta, tb, beta, same("Gemm", a, b), c.Type}
@@ -23,7 +23,7 @@ func (d *Device) Gemm(c, a, b base.Tensor, ta, tb bool, beta float32) {
 		case m == 0 || n == 0:
 			return nil
 		case k > 0:
-			return d.blas.gemm(to, x, y, p)
+			return d.product(to, x, y, p)
 		case beta == 0:
 			return cu.MemsetD8Async(cu.DevicePtr(to), 0, int64(c.Bytes()), d.stream)
 		}

@@ -27,7 +27,7 @@ func (d *Device) project(h, head base.Tensor, fn func(z address, lo, hi int) err
 	for lo := 0; lo < rows; lo += size {
 		hi := min(lo+size, rows)
 		p := product{m: hi - lo, n: vocab, k: h.Cols, tb: true, from: h.Type, to: base.Float32}
-		if err := d.blas.gemm(z, address(h.RowRange(lo, hi).Ptr), address(head.Ptr), p); err != nil {
+		if err := d.product(z, address(h.RowRange(lo, hi).Ptr), address(head.Ptr), p); err != nil {
 			return err
 		}
 		if err := fn(z, lo, hi); err != nil {
@@ -73,7 +73,7 @@ func (d *Device) HeadLoss(ce, hit, dh, h, head, weight base.Tensor, labels base.
 				return err
 			}
 			p := product{m: hi - lo, n: h.Cols, k: vocab, from: of, to: of}
-			return d.blas.gemm(address(dh.RowRange(lo, hi).Ptr), g, address(head.Ptr), p)
+			return d.product(address(dh.RowRange(lo, hi).Ptr), g, address(head.Ptr), p)
 		})
 	})
 }

@@ -165,9 +165,9 @@ func (d *Device) Sync() error {
 	return nil
 }
 
-// Name is the device's number, the GPU and the version of cuBLAS.
+// Name is the device's number, the GPU and the version of cuBLASLt.
 func (d *Device) Name() string {
-	return fmt.Sprintf("cuda:%d (%s, cuBLAS %d)", d.ordinal, d.name, d.blas.version)
+	return fmt.Sprintf("cuda:%d (%s, cuBLASLt %d)", d.ordinal, d.name, d.blas.version)
 }
 
 // Close frees what the device holds and ends its thread.

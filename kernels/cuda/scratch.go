@@ -18,6 +18,7 @@ const (
 	logitGrads        // and the gradient of its loss
 	deltas            // do·o of block attention
 	results           // what an op returns to the host
+	splits            // partial sums of a matrix product
 	buffers
 )
 

@@ -20,3 +20,12 @@ func Workspace(half base.Type, slots, heads, trained, vocab int) int64 {
 	logits := int64(chunkRows(trained, vocab)) * int64(vocab)
 	return logits*int64(base.Float32.Bytes()+half.Bytes()) + statBytes(slots, heads)
 }
+
+// productSpace is what matrix products take beside their operands, in bytes, from the first of them on: what NVIDIA recommends
+// for a GPU of that major compute capability.
+func productSpace(major int) int64 {
+	if major >= 9 {
+		return 32 << 20
+	}
+	return 4 << 20
+}

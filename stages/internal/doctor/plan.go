@@ -26,7 +26,7 @@ const (
 	goBase     = 32 << 20 // a Go process with its connection, before it does anything
 	brokerBase = 64 << 20
 	driver     = 522 << 20 // a process's context, stream and kernels on a GPU: H200, CUDA 13.0
-	products   = 402 << 20 // cuBLAS behind its first product
+	products   = 402 << 20 // cuBLASLt behind its first product, 32 MiB for partial sums among it
 )
 
 // Plan states the memory of a run with target t, by purpose and process: what the same code takes on a device without
