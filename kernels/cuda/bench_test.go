@@ -54,15 +54,61 @@ func benchGPU(b *testing.B) (*Device, func(rows, cols int) base.Tensor) {
 	}
 }
 
-// BenchmarkGemm is what the tensor cores give. Run it for seconds: the first milliseconds are faster than what lasts.
+// BenchmarkGemm is what the tensor cores give, in the shapes of an 8B model: forward (NT), gradients of inputs (NN) and of
+// weights (TN, added up in float32), and logits. Run it for seconds: the first milliseconds are faster than what lasts.
 func BenchmarkGemm(b *testing.B) {
-	for _, s := range [][3]int{{8192, 8192, 8192}, {12288, 12288, 4096}, {12288, 4096, 12288}, {12288, 1024, 4096}, {16, 4096, 4096}} {
-		b.Run(fmt.Sprintf("%d×%d×%d", s[0], s[1], s[2]), func(b *testing.B) {
+	for _, s := range []struct {
+		m, n, k int
+		ta, tb  bool
+		beta    float32
+		to      base.Type
+	}{
+		{8192, 8192, 8192, false, true, 0, base.BFloat16},
+		{12288, 12288, 4096, false, true, 0, base.BFloat16},
+		{12288, 4096, 12288, false, true, 1, base.BFloat16},
+		{12288, 4096, 4096, false, true, 0, base.BFloat16},
+		{12288, 1024, 4096, false, true, 0, base.BFloat16},
+		{9999, 12288, 4096, false, true, 0, base.BFloat16},
+		{16, 4096, 4096, false, true, 0, base.BFloat16},
+		{8192, 4096, 12288, false, false, 0, base.BFloat16},
+		{8192, 12288, 4096, false, false, 0, base.BFloat16},
+		{12288, 4096, 8192, true, false, 1, base.Float32},
+		{4096, 12288, 8192, true, false, 1, base.Float32},
+		{1024, 4096, 12288, true, false, 1, base.Float32},
+		{2048, 151936, 4096, false, true, 0, base.Float32},
+	} {
+		order := map[bool]string{false: "N", true: "T"}
+		b.Run(fmt.Sprintf("%d×%d×%d_%s%s_%v", s.m, s.n, s.k, order[s.ta], order[s.tb], s.to), func(b *testing.B) {
 			d, in := benchGPU(b)
-			x, w, y := in(s[0], s[2]), in(s[1], s[2]), d.AllocHalf(s[0], s[1])
-			rate(b, d, 2*float64(s[0])*float64(s[1])*float64(s[2])/1e12, tera, func() { d.Gemm(y, x, w, false, true, 0) })
+			x, w, y := in(s.m, s.k), in(s.k, s.n), d.AllocHalf(s.m, s.n)
+			if s.ta {
+				x = x.Reshape(s.k, s.m)
+			}
+			if s.tb {
+				w = w.Reshape(s.n, s.k)
+			}
+			if s.to == base.Float32 {
+				y = d.Alloc(s.m, s.n)
+			}
+			rate(b, d, 2*float64(s.m)*float64(s.n)*float64(s.k)/1e12, tera, func() { d.Gemm(y, x, w, s.ta, s.tb, s.beta) })
 		})
 	}
+}
+
+// BenchmarkGemmCall is what it costs to enqueue a product: of a shape that comes again, and of one that is new.
+func BenchmarkGemmCall(b *testing.B) {
+	const rows, size = 16384, 64
+	d, in := benchGPU(b)
+	x, w, y := in(rows, size), in(size, size), d.AllocHalf(rows, size)
+	product := func(n int) { d.Gemm(y.RowRange(0, n), x.RowRange(0, n), w, false, true, 0) }
+	b.Run("again", func(b *testing.B) { rate(b, d, 1e-3, "thousand/s", func() { product(64) }) })
+	b.Run("new", func(b *testing.B) {
+		n := 0
+		rate(b, d, 1e-3, "thousand/s", func() {
+			n = n%rows + 1
+			product(n)
+		})
+	})
 }
 
 // BenchmarkMemory is ops that memory bounds, at the shapes of an 8B model, in GB/s of what they must read and write.

@@ -113,7 +113,7 @@ func (b *blas) plan(k planned) (*plan, error) {
 	s.call(b.heuristic, b.handle, p.operation, p.layouts[0], p.layouts[1], p.layouts[2], p.layouts[2], preference,
 		1, uintptr(unsafe.Pointer(&first)), uintptr(unsafe.Pointer(&n)))
 	if s.err == nil && (n == 0 || first.status != 0) {
-		s.err = fmt.Errorf("cuBLASLt has no algorithm for it (operands aligned to %d, %d and %d bytes, status %d)", k.x, k.w, k.c, first.status)
+		s.err = fmt.Errorf("cublasLtMatmulAlgoGetHeuristic: no algorithm (operands aligned to %d, %d and %d bytes, status %d)", k.x, k.w, k.c, first.status)
 	}
 	if preference != 0 {
 		s.err = errors.Join(s.err, b.call(b.dropPreference, preference))
