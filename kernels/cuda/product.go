@@ -78,7 +78,7 @@ const (
 	attributeSpace    = 1  // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 8 bytes
 	attributeSplits   = 3  // CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, 4 bytes
 	attributeAlignedA = 5  // CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, 4 bytes; those of B, C and D are the next
-	splitsOfSums      = 2  // CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: no partial sum is rounded to the type of c
+	splitsOfSums      = 2  // CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: no partial sum is rounded to the type of c, and they are added in a fixed order
 )
 
 // found is cublasLtMatmulHeuristicResult_t.

@@ -130,8 +130,9 @@ func TestProductsRepeatThemselves(t *testing.T) {
 // nothing of it is kept.
 func TestProductsSayWhatFailed(t *testing.T) {
 	d := opened(t, 0, base.BFloat16)
+	x, w, c := at("x", d.Alloc(2, 4)), at("w", d.Alloc(4, 3)), at("c", d.Alloc(2, 3))
 	err := d.wait(func() error {
-		return d.product(align, align, align, product{m: 2, n: 3, k: 4, from: base.Float32, to: base.BFloat16})
+		return d.product(c, x, w, product{m: 2, n: 3, k: 4, from: base.Float32, to: base.BFloat16})
 	})
 	if err == nil || !strings.HasPrefix(err.Error(), "product 2×3×4 of float32 in bfloat16") || !strings.Contains(err.Error(), "cublasLt") {
 		t.Errorf("error %v", err)
