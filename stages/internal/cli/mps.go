@@ -18,8 +18,9 @@ import (
 
 const (
 	mpsControl = "nvidia-cuda-mps-control"
-	mpsPipes   = "CUDA_MPS_PIPE_DIRECTORY" // names the service to its clients
-	mpsWait    = 5 * time.Second           // it answers, or ends, in this time
+	mpsPipes   = "CUDA_MPS_PIPE_DIRECTORY"  // names the service to its clients
+	mpsFirst   = "CUDA_MPS_CLIENT_PRIORITY" // of a client's kernels: 0 normal, 1 below
+	mpsWait    = 5 * time.Second            // it answers, or ends, in this time
 )
 
 // mps is NVIDIA's Multi-Process Service: kernels of several processes run on a GPU at the same time, and their copies do
@@ -88,6 +89,16 @@ func (m *mps) start() error {
 
 // env is the variable by which a process finds the service.
 func (m *mps) env() string { return mpsPipes + "=" + m.dir }
+
+// client is the environment of a stage's process. Where a drafter shares a GPU, the others' kernels go first: how far they run ahead
+// is bounded by slots and credit, and what they make keeps every other drafter busy. Who has set a priority keeps it.
+func (m *mps) client(instance string) []string {
+	env := []string{m.env()}
+	if _, set := os.LookupEnv(mpsFirst); !set && strings.HasPrefix(instance, "draft") {
+		env = append(env, mpsFirst+"=1")
+	}
+	return env
+}
 
 // await waits until the service answers.
 func (m *mps) await(ctx context.Context) error {

@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,6 +47,16 @@ func TestMPSStartsAnswersAndEnds(t *testing.T) {
 	}
 	if !strings.HasPrefix(m.env(), mpsPipes+"="+os.TempDir()) {
 		t.Errorf("clients find it by %s", m.env())
+	}
+	if env := m.client("target-1"); !slices.Equal(env, []string{m.env()}) {
+		t.Errorf("a target's environment: %q", env)
+	}
+	if env := m.client("draft-2"); !slices.Equal(env, []string{m.env(), mpsFirst + "=1"}) {
+		t.Errorf("a drafter's: %q", env)
+	}
+	t.Setenv(mpsFirst, "0")
+	if env := m.client("draft-2"); !slices.Equal(env, []string{m.env()}) {
+		t.Errorf("a drafter's where a priority is set: %q", env)
 	}
 	m.stop()
 	if state := m.cmd.ProcessState; state == nil || !state.Success() {

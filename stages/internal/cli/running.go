@@ -128,7 +128,7 @@ func (r *running) run(ctx context.Context, ps []supervise.Process) error {
 	var stages, ranks []string
 	for _, p := range ps {
 		if r.mps != nil {
-			p.Env = append(p.Env, r.mps.env())
+			p.Env = append(p.Env, r.mps.client(p.Name)...)
 		}
 		if err := r.sup.Start(p); err != nil {
 			return err
