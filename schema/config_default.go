@@ -6,6 +6,7 @@ func Default() Config {
 	return Config{
 		Seed:   1,
 		Device: "cpu",
+		MPS:    true,
 		Target: TargetConfig{Instances: 1, Slots: 3},
 		Pack:   PackConfig{Instances: 1, Slots: 4},
 		Data:   DataConfig{MaxLength: 3072, Buckets: "auto:8", Turns: "all", Thinking: "train"},

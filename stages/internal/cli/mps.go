@@ -66,7 +66,7 @@ func startMPS(ctx context.Context, cfg schema.Config, dir *rundir.Dir) (m *mps, 
 	}
 	if err := m.await(ctx); err != nil {
 		m.stop()
-		return nil, fmt.Sprintf("the stages take turns on the GPU: the Multi-Process Service does not start: %v (log mps)", err)
+		return nil, fmt.Sprintf("the stages take turns on the GPU: the Multi-Process Service does not start: %v (logs in %s)", err, filepath.Dir(dir.Log("mps")))
 	}
 	return m, "the stages share the GPU through the Multi-Process Service"
 }
@@ -100,15 +100,21 @@ func (m *mps) client(instance string) []string {
 	return env
 }
 
-// await waits until the service answers.
+// await waits until the service answers and has a server, which its clients would otherwise wait for, or fail without.
 func (m *mps) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, mpsWait)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for {
-		if _, err := os.Stat(filepath.Join(m.dir, "control")); err == nil && m.tell(ctx, "get_server_list") == nil {
-			return nil
+	for asked := false; ; {
+		if _, err := os.Stat(filepath.Join(m.dir, "control")); err == nil {
+			if !asked {
+				_, err = m.tell(ctx, fmt.Sprintf("start_server -uid %d", os.Getuid()))
+				asked = err == nil
+			}
+			if asked && m.serves(ctx) {
+				return nil
+			}
 		}
 		select {
 		case <-tick.C:
@@ -120,11 +126,22 @@ func (m *mps) await(ctx context.Context) error {
 	}
 }
 
-// tell gives the service a command.
-func (m *mps) tell(ctx context.Context, command string) error {
+// serves reports whether a server takes clients.
+func (m *mps) serves(ctx context.Context) bool {
+	servers, err := m.tell(ctx, "get_server_list")
+	if err != nil || len(strings.Fields(servers)) == 0 {
+		return false
+	}
+	status, err := m.tell(ctx, "get_server_status "+strings.Fields(servers)[0])
+	return err == nil && !strings.Contains(status, "INITIALIZING") && !strings.Contains(status, "FAULT")
+}
+
+// tell gives the service a command and returns its answer.
+func (m *mps) tell(ctx context.Context, command string) (string, error) {
 	c := exec.CommandContext(ctx, m.cmd.Path)
 	c.Env, c.Stdin = append(os.Environ(), m.env()), strings.NewReader(command+"\n")
-	return c.Run()
+	answer, err := c.Output()
+	return string(answer), err
 }
 
 // stop ends the service. Its clients have ended.
@@ -134,7 +151,7 @@ func (m *mps) stop() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), mpsWait)
 	defer cancel()
-	if m.tell(ctx, "quit") == nil {
+	if _, err := m.tell(ctx, "quit"); err == nil {
 		select {
 		case <-m.ended:
 		case <-ctx.Done():

@@ -1,17 +1,20 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"penstock/schema"
 	"penstock/stages/internal/rundir"
 )
 
-// service stands in for the program that controls the Multi-Process Service: with -f it runs until it is told to quit.
+// service stands in for the program that controls the Multi-Process Service: with -f it runs until it is told to quit. A server that
+// it is told to start is there at the second question, and takes clients at the third.
 const service = `#!/bin/sh
 cd "$CUDA_MPS_PIPE_DIRECTORY" || exit 1
 if [ "$1" = -f ]; then
@@ -20,11 +23,17 @@ if [ "$1" = -f ]; then
   exit 0
 fi
 read -r command
-[ "$command" != quit ] || : > quit
+case $command in
+quit) : > quit ;;
+start_server*) : > asked ;;
+get_server_list) if [ -e asked ]; then if [ -e begun ]; then echo 4711; else : > begun; fi; fi ;;
+get_server_status*) if [ -e ready ]; then echo ACTIVE; else : > ready; echo INITIALIZING; fi ;;
+esac
 `
 
 func mpsRun(t *testing.T, script string) (schema.Config, *rundir.Dir) {
 	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
 	bin := t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, mpsControl), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
@@ -68,9 +77,18 @@ func TestMPSStartsAnswersAndEnds(t *testing.T) {
 }
 
 func TestMPSIsLeftWhereItIsNotWantedOrDoesNotStart(t *testing.T) {
-	cfg, dir := mpsRun(t, "#!/bin/sh\nexit 3\n")
+	cfg, dir := mpsRun(t, strings.Replace(service, "echo 4711", ":", 1))
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if m, why := startMPS(ctx, cfg, dir); m != nil || !strings.Contains(why, "deadline exceeded") {
+		t.Errorf("a service that gets no server: %v, %q", m, why)
+	}
+	cfg, dir = mpsRun(t, "#!/bin/sh\nexit 3\n")
 	if m, why := startMPS(t.Context(), cfg, dir); m != nil || !strings.Contains(why, "exit status 3") {
 		t.Errorf("a service that ends: %v, %q", m, why)
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "penstock-mps-*")); len(left) > 0 {
+		t.Errorf("its directory is left: %v", left)
 	}
 	cfg.MPS = false
 	if m, why := startMPS(t.Context(), cfg, dir); m != nil || !strings.Contains(why, "mps is off") {
