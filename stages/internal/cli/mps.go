@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -56,7 +57,8 @@ func startMPS(ctx context.Context, cfg schema.Config, dir *rundir.Dir) (m *mps, 
 		return nil, err.Error()
 	}
 	m = &mps{cmd: exec.Command(path, "-f"), dir: pipes, ended: make(chan struct{})}
-	m.cmd.Env = append(os.Environ(), m.env(), "CUDA_MPS_LOG_DIRECTORY="+pipes)
+	// The processes' own numbers of GPUs count from those that the service sees: it sees all.
+	m.cmd.Env = append(without(os.Environ(), "CUDA_VISIBLE_DEVICES"), m.env(), "CUDA_MPS_LOG_DIRECTORY="+pipes)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	// An interrupt typed at the terminal reaches `up` alone; what kills `up` ends the service too.
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -85,6 +87,11 @@ func (m *mps) start() error {
 		}
 	}()
 	return <-started
+}
+
+// without returns an environment without a variable.
+func without(env []string, name string) []string {
+	return slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
 }
 
 // env is the variable by which a process finds the service.

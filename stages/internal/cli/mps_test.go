@@ -18,6 +18,7 @@ import (
 const service = `#!/bin/sh
 cd "$CUDA_MPS_PIPE_DIRECTORY" || exit 1
 if [ "$1" = -f ]; then
+  [ -z "$CUDA_VISIBLE_DEVICES" ] || exit 2
   : > control
   until [ -e quit ]; do sleep 0.01; done
   exit 0
@@ -34,6 +35,7 @@ esac
 func mpsRun(t *testing.T, script string) (schema.Config, *rundir.Dir) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("CUDA_VISIBLE_DEVICES", "1")
 	bin := t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, mpsControl), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
