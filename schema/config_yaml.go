@@ -99,7 +99,7 @@ var meaning = map[string]string{
 	"broker.tls_cert":     "file of the embedded broker's certificate; without one it listens on loopback only",
 	"broker.tls_key":      "file of the certificate's key",
 	"broker.tls_ca":       "file of certificates that clients check the server's against; empty: the system's",
-	"save.every":          "steps between checkpoints; 0: only at the end",
+	"save.every":          "steps between checkpoints, more where saving would take over a fortieth of the time; 0: only at the end",
 	"save.keep":           "checkpoints kept",
 	"metrics.host":        "address at which each process answers Prometheus",
 	"metrics.port":        "0: any free port, written to metrics/ in the run directory; up gives each process its own from here on",

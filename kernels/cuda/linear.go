@@ -13,7 +13,8 @@ var (
 	kSwiGLUBackward = registerTyped("swiglu", "swiglu_backward", 0)
 )
 
-// Gemm: c = op(a)·op(b) + beta·c, by cuBLASLt, with sums of float32. a and b have one type; c may be float32 all the same.
+// Gemm: c = op(a)·op(b) + beta·c, by cuBLASLt, with sums of float32. a and b have one type; c may be float32 all the same. A
+// product that is added to c in a half type may be rounded to it before.
 func (d *Device) Gemm(c, a, b base.Tensor, ta, tb bool, beta float32) {
 	m, n, k := base.CheckGemm(c, a, b, ta, tb, beta)
 	p := product{m, n, k, ta, tb, beta, same("Gemm", a, b), c.Type}

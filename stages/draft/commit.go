@@ -218,7 +218,8 @@ func (t *trainer) occasions() error {
 			return err
 		}
 	}
-	if due(cfg.Save.Every) || t.unsaved {
+	t.unsaved = t.unsaved || due(cfg.Save.Every)
+	if t.unsaved && rested(time.Now(), t.savedAt, t.saving) {
 		t.trySave()
 	}
 	return nil

@@ -39,7 +39,10 @@ type trainer struct {
 	loss     model.Loss
 	schedule model.Schedule
 	state    checkpoint.State
-	unsaved  bool // a checkpoint was due and could not be written
+	unsaved  bool // a checkpoint was due and is not written yet
+	failed   bool // the last attempt did
+	savedAt  time.Time
+	saving   time.Duration // that it took
 	report   *reporter
 	began    time.Time
 	turn     turn

@@ -8,15 +8,29 @@ import (
 	"penstock/stages/internal/runtime"
 )
 
+// Training stands still while it is saved. A save that takes as long as to be noticed is put off, so that saving has a fortieth of the
+// time at most.
+const (
+	noticed = time.Second
+	apart   = 40
+)
+
+// rested reports, at a time, whether enough has passed since a save that took so long and ended then.
+func rested(now, ended time.Time, took time.Duration) bool {
+	return took < noticed || now.Sub(ended) >= apart*took
+}
+
 // trySave saves. If that fails, the run goes on from memory, and after each window it is tried again.
 func (t *trainer) trySave() {
-	err := t.save()
+	began := time.Now()
+	failed, err := t.failed, t.save()
+	t.savedAt, t.saving = time.Now(), time.Since(began)
 	if err != nil {
 		t.w.Log.Warn("checkpoint cannot be written: the run goes on from memory and tries again", "window", t.state.Window, "err", err)
-	} else if t.unsaved {
+	} else if failed {
 		t.w.Log.Warn("checkpoints can be written again", "window", t.state.Window)
 	}
-	t.unsaved = err != nil
+	t.unsaved, t.failed = err != nil, err != nil
 }
 
 // saveAtLast saves what is complete, for a while if need be. What cannot be saved then is lost with this process.
