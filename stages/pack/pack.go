@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"penstock/broker"
+	"penstock/broker/policy"
 	"penstock/kernels"
 	"penstock/schema"
 	"penstock/stages/internal/runtime"
@@ -30,6 +31,10 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		if err != nil {
 			return runtime.Permanent(err)
 		}
+		drafting, err := w.DraftRates()
+		if err != nil {
+			return runtime.Permanent(err)
+		}
 		pool, err := w.OpenPool(ctx, dev, w.Config.Pack.Slots, run.MaxTokens()*width)
 		if err != nil {
 			return err
@@ -42,7 +47,7 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		views := w.OpenViews(dev)
 		defer views.Close()
 		return w.Generations(ctx, func(ctx context.Context, gen uint32) error {
-			s := &session{w: w, run: run, pool: pool, views: views, dev: dev, width: width, noise: added, gen: gen,
+			s := &session{w: w, run: run, pool: pool, views: views, dev: dev, width: width, noise: added, gen: gen, drafting: drafting,
 				pub: broker.NewPublisher(w.Conn, broker.Train), park: worker.NewPark(w.Keeper), settle: worker.NewSettler()}
 			s.again = worker.NewAgain(pool, func(ctx context.Context, h schema.Hop, id string) error { return s.pub.Publish(ctx, h.Bucket, h, id) })
 			return s.serve(ctx)
@@ -63,6 +68,9 @@ type session struct {
 	park   *worker.Park
 	settle *worker.Settler
 	again  *worker.Again
+
+	drafting policy.Rates // the operations of a drafter's work on a batch
+
 	noise  *noise    // nil for none
 	noSlot time.Time // since when the parked hops wait for a slot; zero: they do not
 }

@@ -40,7 +40,15 @@ func (s *session) serve(ctx context.Context) error {
 	return nil
 }
 
-// work packs the first parked hop that may take a slot, again and again.
+// cost is the drafter's work on a hop's batch: drafters should have what is most expensive first.
+func (s *session) cost(h schema.Hop) float64 {
+	if !s.run.Has(h.Batch) {
+		return 0
+	}
+	return s.drafting.Of(s.run.Work(s.run.Plan.Batch(int(h.Index))))
+}
+
+// work packs a parked hop that may take a slot, of the oldest window and the most expensive one, again and again.
 func (s *session) work(ctx context.Context) error {
 	s.w.Book.Enter(account.NoInput)
 	idle := time.Now() // since when there is nothing to pack; zero: there is
@@ -49,7 +57,7 @@ func (s *session) work(ctx context.Context) error {
 		if gen, next := s.w.Ledger.Front(); gen == s.gen && int(next) >= s.run.Plan.Windows() {
 			return errDone
 		}
-		h, ok := s.park.Take(s.workable())
+		h, ok := s.park.Choose(policy.Order{Deterministic: s.w.Config.Deterministic}, s.cost, s.workable())
 		if ok {
 			s.w.Status.Handoff.Add(h.Record.Sent)
 			if sent := time.Unix(0, h.Record.Sent); !idle.IsZero() && sent.After(idle) {

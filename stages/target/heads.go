@@ -17,7 +17,7 @@ import (
 // attempts.
 type heads struct {
 	after   func(bucket string, window, index uint32) (policy.Head, policy.Work) // the first planned batch from there on
-	seconds func(bucket string, w policy.Work) float64                           // predicted
+	cost    func(bucket string, w policy.Work) float64                           // predicted, of all that is to be done with a batch
 	order   policy.Order
 	buckets []*head
 	last    *head         // that gave a root
@@ -55,9 +55,15 @@ type head struct {
 	refused bool // in this round it gave a root that may not be worked on yet
 }
 
+// cost is how long this target is expected to take for a batch and for the drafter's work on it. What is expensive to the drafters
+// goes first as well: they take batches in the order in which those come, and wait for each other at the end of each window.
+func (s *session) cost(bucket string, w policy.Work) float64 {
+	return s.costs.SecondsFor(bucket, s.costs.Rates().Of(w)+s.drafting.Of(w))
+}
+
 func (s *session) openHeads(ctx context.Context) (*heads, error) {
 	order := policy.Order{Deterministic: s.w.Config.Deterministic, MaxAge: headAge}
-	h := &heads{after: s.after, seconds: s.costs.Seconds, order: order, idle: minIdle}
+	h := &heads{after: s.after, cost: s.cost, order: order, idle: minIdle}
 	for _, b := range s.run.Plan.Buckets() {
 		p, err := s.w.Conn.Roots(ctx, s.gen, b.Name)
 		if err != nil {
@@ -92,7 +98,7 @@ func (h *heads) pull(ctx context.Context, front uint32, may func(policy.Head) bo
 		if now.Before(x.from) {
 			continue
 		}
-		x.Age, x.Cost = now.Sub(x.since), h.seconds(b.name, x.work)
+		x.Age, x.Cost = now.Sub(x.since), h.cost(b.name, x.work)
 		if may(x.Head) || h.all() && !b.refused {
 			h.tried = append(h.tried, x.Head)
 		}

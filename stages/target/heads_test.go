@@ -34,7 +34,7 @@ func TestRootThatCameBack(t *testing.T) {
 		after: func(bucket string, window, index uint32) (policy.Head, policy.Work) {
 			return policy.Head{Bucket: bucket, Window: window, Index: index}, policy.Work{}
 		},
-		seconds: func(bucket string, _ policy.Work) float64 { return map[string]float64{"b64": 1, "b128": 2}[bucket] },
+		cost: func(bucket string, _ policy.Work) float64 { return map[string]float64{"b64": 1, "b128": 2}[bucket] },
 	}
 	for _, name := range []string{"b64", "b128"} {
 		p, err := c.Roots(ctx, 1, name)

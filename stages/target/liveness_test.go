@@ -172,7 +172,7 @@ func (w *world) lowest() uint32 {
 // live is one life of target i. It reports whether another one follows.
 func (w *world) live(i int) bool {
 	ctx := context.Background()
-	h := &heads{after: w.after, seconds: func(b string, _ policy.Work) float64 { return float64(len(b)) + float64(b[1]) },
+	h := &heads{after: w.after, cost: func(b string, _ policy.Work) float64 { return float64(len(b)) + float64(b[1]) },
 		order: policy.Order{Deterministic: w.deterministic, MaxAge: headAge}, idle: minIdle}
 	w.mu.Lock()
 	for b := range w.buckets {

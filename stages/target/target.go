@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"penstock/broker"
+	"penstock/broker/policy"
 	"penstock/kernels"
 	"penstock/schema"
 	"penstock/stages/internal/backend"
@@ -47,13 +48,17 @@ func Run(ctx context.Context, env *runtime.Env) error {
 		}
 		taps := w.Config.Target.Taps
 		width, costs := len(taps)*geo.HiddenSize, worker.TargetCosts(geo, taps[len(taps)-1]+1)
+		drafting, err := w.DraftRates()
+		if err != nil {
+			return runtime.Permanent(err)
+		}
 		pool, err := w.OpenPool(ctx, dev, w.Config.Target.Slots, run.MaxTokens()*width)
 		if err != nil {
 			return err
 		}
 		defer pool.Close()
 		return w.Generations(ctx, func(ctx context.Context, gen uint32) error {
-			s := &session{w: w, run: run, pool: pool, from: from, dev: dev, width: width, costs: costs, gen: gen,
+			s := &session{w: w, run: run, pool: pool, from: from, dev: dev, width: width, costs: costs, drafting: drafting, gen: gen,
 				pub: broker.NewPublisher(w.Conn, broker.Pack), settle: worker.NewSettler(),
 				started: make(chan forwarded, 1), flying: worker.NewFlying(w.Book)}
 			s.again = worker.NewAgain(pool, func(ctx context.Context, h schema.Hop, id string) error { return s.pub.Publish(ctx, h.Bucket, h, id) })
@@ -76,6 +81,8 @@ type session struct {
 	settle *worker.Settler
 	again  *worker.Again
 	left   map[uint32]time.Time // batches that are left to another target, and since when
+
+	drafting policy.Rates // the operations of a drafter's work on a batch
 
 	started chan forwarded // given to the device, in order
 	flying  *worker.Flying

@@ -68,7 +68,7 @@ func (p *penstock) choose(w *world, t *instance) (*batch, string) {
 	var refused refusals
 	for i, line := range w.roots.lines {
 		if len(line) > 0 && refused.may(w, t, line[0]) {
-			p.heads = append(p.heads, w.head(t, line[0], w.buckets[i].name, line[0].forward))
+			p.heads = append(p.heads, w.head(t, line[0], w.buckets[i].name, line[0].forward+line[0].step))
 		}
 	}
 	if i := (policy.Order{}).First(p.heads); i >= 0 {

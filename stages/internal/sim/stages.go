@@ -110,21 +110,23 @@ func (w *world) feedPackers() {
 	}
 }
 
-// hop is the place of the hop that a packer takes: of the oldest window that has any, one of its own host first. It is -1
-// if there is none that may take a slot.
+// hop is the place of the hop that a packer takes: of the oldest window that has any, one of its own host first, and of those the
+// one that is most expensive to the ranks. It is -1 if there is none that may take a slot.
 func (w *world) hop(p *instance) int {
 	if len(w.hops) == 0 || !w.reserve.Admit(uint32(w.hops[0].Window), uint32(w.hops[0].Index), p.pool.Free()) {
 		return -1
 	}
+	best := 0
+	near := func(i int) bool { return w.hops[i].capture.of.host == p.host }
 	for i, b := range w.hops {
 		if b.Window != w.hops[0].Window {
 			break
 		}
-		if b.capture.of.host == p.host {
-			return i
+		if near(i) && !near(best) || near(i) == near(best) && b.step > w.hops[best].step {
+			best = i
 		}
 	}
-	return 0
+	return best
 }
 
 // pack starts a packer on a hop.

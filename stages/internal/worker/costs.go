@@ -36,15 +36,34 @@ func DraftCosts(d hf.DrafterConfig) *Costs {
 	}}
 }
 
+// DraftRates say how many operations a drafter of the run takes for a batch.
+func (w *Worker) DraftRates() (policy.Rates, error) {
+	t, err := hf.OpenTarget(w.Config.Target.Dir)
+	if err != nil {
+		return policy.Rates{}, err
+	}
+	defer t.Close()
+	shape, err := DrafterConfig(w.Config, t)
+	if err != nil {
+		return policy.Rates{}, err
+	}
+	return DraftCosts(shape).Rates(), nil
+}
+
 // Rates say how the operations of a batch follow from its work.
 func (c *Costs) Rates() policy.Rates { return c.rates }
 
 // Seconds is what a batch of a bucket is expected to take. Before the first measurement it is a number of operations,
 // which orders batches as well.
 func (c *Costs) Seconds(bucket string, w policy.Work) float64 {
+	return c.SecondsFor(bucket, c.rates.Of(w))
+}
+
+// SecondsFor is what so many operations on a batch of a bucket are expected to take.
+func (c *Costs) SecondsFor(bucket string, operations float64) float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.measured.Seconds(bucket, c.rates.Of(w))
+	return c.measured.Seconds(bucket, operations)
 }
 
 // Pace is how many seconds this instance is measured to take for an operation; 0 before the first measurement.
