@@ -22,6 +22,7 @@ const (
 	mpsPipes   = "CUDA_MPS_PIPE_DIRECTORY"  // names the service to its clients
 	mpsFirst   = "CUDA_MPS_CLIENT_PRIORITY" // of a client's kernels: 0 normal, 1 below
 	mpsWait    = 5 * time.Second            // it answers, or ends, in this time
+	mpsTell    = 100 * time.Millisecond     // between the end of who tells it something and the end of its answer
 )
 
 // mps is NVIDIA's Multi-Process Service: kernels of several processes run on a GPU at the same time, and their copies do
@@ -147,6 +148,7 @@ func (m *mps) serves(ctx context.Context) bool {
 func (m *mps) tell(ctx context.Context, command string) (string, error) {
 	c := exec.CommandContext(ctx, m.cmd.Path)
 	c.Env, c.Stdin = append(os.Environ(), m.env()), strings.NewReader(command+"\n")
+	c.WaitDelay = mpsTell // what it has started itself, where it is a script, may keep the pipes open
 	answer, err := c.Output()
 	return string(answer), err
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -100,4 +101,34 @@ func TestMPSIsLeftWhereItIsNotWantedOrDoesNotStart(t *testing.T) {
 	if m, why := startMPS(t.Context(), cfg, dir); m != nil || why != "" {
 		t.Errorf("on no GPU: %v, %q", m, why)
 	}
+}
+
+// Where the program is a script, what it runs outlives it and keeps its answer open.
+func TestMPSThatDoesNotAnswerIsLeft(t *testing.T) {
+	kept := filepath.Join(t.TempDir(), "kept")
+	if err := syscall.Mkfifo(kept, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	holder, err := os.OpenFile(kept, os.O_RDWR, 0) // its end ends who waits below
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KEPT", kept)
+	cfg, dir := mpsRun(t, strings.Replace(service, ": > asked", `cat "$KEPT"`, 1))
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	left := make(chan string, 1)
+	go func() {
+		_, why := startMPS(ctx, cfg, dir)
+		left <- why
+	}()
+	select {
+	case why := <-left:
+		if !strings.Contains(why, "deadline exceeded") {
+			t.Errorf("a service that does not answer: %q", why)
+		}
+	case <-time.After(3 * mpsWait):
+		t.Error("a service that does not answer is waited for")
+	}
+	_ = holder.Close()
 }
