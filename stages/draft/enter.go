@@ -182,7 +182,7 @@ func (t *trainer) join(ctx context.Context, l policy.Lineage) (bool, error) {
 		}
 		b.State.Config, b.State.Drafter = t.state.Config, t.state.Drafter
 		t.drafter.Weights.Refresh()
-		t.gen, t.state, t.opt.Steps = l.Gen, b.State, b.Steps
+		t.gen, t.state, t.began, t.opt.Steps = l.Gen, b.State, time.Now(), b.Steps
 		t.report.recall(b.Recent)
 		t.w.Log.Info("joined", "gen", t.gen, "window", t.state.Window, "from", m.Rank, "ranks", len(l.Members))
 		return true, t.w.Conn.Board().Remove(ctx, joinKey(t.me.Rank))

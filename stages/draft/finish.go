@@ -27,12 +27,17 @@ func (t *trainer) save() error {
 	}
 	lately := t.report.lately()
 	t.state.Gen, t.state.Losses, t.state.CrossEntropies = t.gen, lately.Losses, lately.CrossEntropies
-	state := t.state
-	state.Totals.Seconds += time.Since(t.began).Seconds()
-	_, err := checkpoint.Save(t.w.Run.Checkpoints(), state, checkpoint.Tensors{
+	_, err := checkpoint.Save(t.w.Run.Checkpoints(), t.sofar(), checkpoint.Tensors{
 		Weights: t.drafter.Weights.ReadAt, M: t.opt.M.ReadAt, V: t.opt.V.ReadAt,
 	}, t.w.Config.Save.Keep)
 	return err
+}
+
+// sofar is the state with the time that this membership has trained.
+func (t *trainer) sofar() checkpoint.State {
+	s := t.state
+	s.Totals.Seconds += time.Since(t.began).Seconds()
+	return s
 }
 
 // summary is summary.json.
@@ -81,8 +86,7 @@ func (t *trainer) finish(ctx context.Context) error {
 	if err := t.report.put(ctx); err != nil {
 		return err
 	}
-	t.state.Totals.Seconds += time.Since(t.began).Seconds()
-	t.began = time.Now()
+	t.state, t.began = t.sofar(), time.Now()
 	if err := t.saveAtLast(ctx); err != nil {
 		return err
 	}

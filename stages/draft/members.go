@@ -57,7 +57,7 @@ func (t *trainer) boundary(ctx context.Context) error {
 
 // offer lays out the state before the next window. It stays until that window commits, for which all members are needed.
 func (t *trainer) offer() error {
-	note, err := json.Marshal(baton{State: t.state, Steps: t.opt.Steps, Recent: t.report.lately()})
+	note, err := json.Marshal(baton{State: t.sofar(), Steps: t.opt.Steps, Recent: t.report.lately()})
 	if err != nil {
 		return err
 	}
