@@ -89,6 +89,38 @@ func TestCheckpointsThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// TestStopThatCannotSaveSaysSo asks a run to stop whose checkpoints cannot be written: it ends, and what is lost is on the board.
+func TestStopThatCannotSaveSaysSo(t *testing.T) {
+	p := stagestest.New(t, stagestest.Config(t, 60, func(c *schema.Config) { c.Train.Epochs = 50 }))
+	var said atomic.Int32
+	p.Fault = func(instance string, op broker.Op, subject string) broker.Outcome {
+		if instance == "draft-1" && op == broker.OpPublish && subject == "ps.board.note.draft-1" {
+			said.Add(1)
+		}
+		return broker.Pass
+	}
+	err := p.Run(t.Context(), func(ctx context.Context) error {
+		return atWindow(ctx, p, 2, func() error {
+			place := p.Dir.Checkpoints()
+			if err := errors.Join(os.RemoveAll(place), os.WriteFile(place, nil, 0o600)); err != nil {
+				return err
+			}
+			conn, err := p.Dial(ctx, broker.RoleUp)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			return conn.Board().Put(ctx, worker.KeyControl, schema.Control{Run: p.Dir.Name(), Want: "stop"})
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := said.Load(); n != 1 {
+		t.Errorf("%d notes of a stop that does not save", n)
+	}
+}
+
 // TestUnsavedEndIsDoneAgain takes the place of the checkpoints away until a run is complete and cannot be saved. When it goes
 // on, the stages find the old, complete generation before the drafter has looked what is left, and wait for its word.
 func TestUnsavedEndIsDoneAgain(t *testing.T) {

@@ -82,6 +82,7 @@ func attend(ctx context.Context, w *worker.Worker, run *worker.RunPlan, incarnat
 				return context.Cause(ctx)
 			}
 			if serr := t.save(); serr != nil {
+				t.w.Log.Warn("what was trained since the last checkpoint is not saved: it will be trained again", "window", t.state.Window, "err", serr)
 				return serr
 			}
 		}

@@ -223,6 +223,9 @@ func fakeTrainer(ctx context.Context, env *runtime.Env) error {
 		switch what := os.Getenv("FAKE_draft"); {
 		case w == 3 && what == "hold":
 			return watchEnd(ctx, board)
+		case w == 3 && what == "unsaved":
+			_ = watchEnd(ctx, board)
+			return errors.New("no room for a checkpoint")
 		case w == 3 && what == "refused":
 			return errors.New("refused again")
 		}

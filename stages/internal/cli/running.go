@@ -174,6 +174,7 @@ func (r *running) run(ctx context.Context, ps []supervise.Process) error {
 			if err := r.sup.Stop(stages...); err != nil {
 				r.log.Warn("stop", "err", err)
 			}
+			r.sayNotes()
 			if r.stopped() {
 				return errStopped
 			}
@@ -189,6 +190,7 @@ func (r *running) run(ctx context.Context, ps []supervise.Process) error {
 			if err := r.sup.Stop(stages...); err != nil {
 				r.log.Warn("stop", "err", err)
 			}
+			r.sayNotes()
 			return fmt.Errorf("interrupted: go on with `penstock up --run %s`", r.dir.Path())
 		}
 	}
@@ -297,6 +299,9 @@ func (r *running) onHint(h broker.Hint) error {
 func (r *running) onExit(e supervise.Exit) {
 	r.vitals.gone(e.Name)
 	r.log.Info("exit", "instance", e.Name, "pid", e.PID, "status", e.Status(), "uptime", e.Uptime.Round(time.Millisecond).String())
+	if e.Stopped && e.Code == 1 { // a drafter that cannot save, for one
+		r.note((&supervise.Failure{Exit: e, Reason: "it was asked to end"}).Error())
+	}
 	if e.Code == 0 || e.Stopped {
 		return
 	}
@@ -314,6 +319,18 @@ func (r *running) note(line string) {
 	select {
 	case r.notes <- line:
 	default:
+	}
+}
+
+// sayNotes shows the lines that are there.
+func (r *running) sayNotes() {
+	for {
+		select {
+		case line := <-r.notes:
+			r.display.say("%s", line)
+		default:
+			return
+		}
 	}
 }
 

@@ -35,12 +35,16 @@ func (n *notes) Handle(ctx context.Context, r slog.Record) error {
 			fmt.Fprintf(&text, " %s=%v", a.Key, a.Value)
 			return true
 		})
-		select {
-		case n.queue <- text.String():
-		default:
-		}
+		n.pass(text.String())
 	}
 	return n.Handler.Handle(ctx, r)
+}
+
+func (n *notes) pass(text string) {
+	select {
+	case n.queue <- text:
+	default:
+	}
 }
 
 // WithAttrs implements [slog.Handler].
@@ -65,14 +69,34 @@ func (n *notes) run(ctx context.Context, w *Worker) error {
 	for {
 		select {
 		case text := <-n.queue:
-			rec := schema.Note{Instance: w.Instance, Text: clip(text), At: time.Now().UnixNano()}
-			if err := w.Conn.Board().Put(ctx, "note."+w.Instance, rec); err != nil {
+			if err := n.put(ctx, w, text); err != nil {
+				n.pass(text) // to last
 				return err
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// last puts on the board what was said after run's context had ended, for a short time at most.
+func (n *notes) last(ctx context.Context, w *Worker) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), quietBoard)
+	defer cancel()
+	for {
+		select {
+		case text := <-n.queue:
+			if err := n.put(ctx, w, text); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+func (n *notes) put(ctx context.Context, w *Worker, text string) error {
+	return w.Conn.Board().Put(ctx, "note."+w.Instance, schema.Note{Instance: w.Instance, Text: clip(text), At: time.Now().UnixNano()})
 }
 
 // clip makes a text one line of at most longestNote bytes.

@@ -95,7 +95,11 @@ func Run(ctx context.Context, env *runtime.Env, body func(context.Context, *Work
 		defer w.fail(nil)
 		return body(ctx, w)
 	})
-	if err = g.Wait(); errors.Is(err, ErrStop) {
+	err = g.Wait()
+	if nerr := tell.last(ctx, w); nerr != nil {
+		env.Log.Warn("the last warnings are in this log alone", "err", nerr)
+	}
+	if errors.Is(err, ErrStop) {
 		return nil
 	}
 	return err
