@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,6 +103,51 @@ func TestEveryMemberGetsTheSumOfOne(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A member whose process does not answer when its slab is first opened is waited for until the round ends.
+func TestAFrozenMemberIsAwaited(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "s")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	self, other := policy.Member{Rank: "draft-1", Incarnation: 100}, policy.Member{Rank: "draft-2", Incarnation: 101}
+	var info schema.PoolInfo
+	g, err := Share(&kernels.Ref{}, self, dir, 1, elements, func(context.Context, policy.Member) (schema.PoolInfo, error) { return info, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	info = g.Info()
+	info.Pool, info.Incarnation, info.Socket = other.Rank, other.Incarnation, other.Rank+".sock"
+	frozen, err := net.Listen("unix", filepath.Join(dir, info.Socket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	putOut := errors.New("it was put out")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var open errgroup.Group
+	open.Go(func() error {
+		var asked []net.Conn
+		for {
+			c, err := frozen.Accept()
+			if err != nil {
+				for _, c := range asked {
+					c.Close()
+				}
+				return nil
+			}
+			if asked = append(asked, c); len(asked) == 2 {
+				cancel(putOut)
+			}
+		}
+	})
+	total := kernels.Host(1, elements, make([]float32, elements))
+	if _, err := g.Sum(ctx, Round{1, 3, 2}, []Part{{other, 0}}, total); !errors.Is(err, putOut) {
+		t.Errorf("a sum with a frozen member: %v", err)
+	}
+	frozen.Close()
+	_ = open.Wait()
 }
 
 func TestAPartIsAwaitedUntilItIsBroughtForTheRound(t *testing.T) {

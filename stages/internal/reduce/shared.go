@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
@@ -155,7 +156,7 @@ func (s *Shared) await(ctx context.Context, r Round, p Part, stages ...stage) (v
 		switch {
 		case ctx.Err() != nil:
 			return nil, 0, context.Cause(ctx)
-		case over(err):
+		case over(err), frozen(err):
 			poll = lostPoll
 		case err != nil:
 			return nil, 0, err
@@ -173,6 +174,12 @@ func (s *Shared) await(ctx context.Context, r Round, p Part, stages ...stage) (v
 
 // over says that what was to be read is there no more.
 func over(err error) bool { return errors.Is(err, mem.ErrStale) || errors.Is(err, mem.ErrClosed) }
+
+// frozen says that a process is there and does not answer. It goes on, or whoever replaces it puts it out of the group.
+func frozen(err error) bool {
+	var late net.Error
+	return errors.As(err, &late) && late.Timeout()
+}
 
 func (s *Shared) view(ctx context.Context, m policy.Member) (*mem.View, error) {
 	info, ok := s.known[m]
