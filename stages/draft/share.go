@@ -2,6 +2,7 @@ package draft
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"penstock/broker/policy"
@@ -113,7 +114,11 @@ func (t *trainer) handBack(ctx context.Context, takes bool) error {
 		}
 		err := t.settle.Do(ctx, func(ctx context.Context) error {
 			t.w.Keeper.Drop(h.AckSubject)
-			return h.NakDelay(ctx, 0)
+			err := h.NakDelay(ctx, 0)
+			if err == nil {
+				t.w.Metrics.HandedBack(strings.TrimSuffix(h.Subject, "."+h.Record.Bucket))
+			}
+			return err
 		})
 		if err != nil {
 			return err

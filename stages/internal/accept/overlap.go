@@ -96,6 +96,9 @@ func (o Overlap) Warning() string {
 	if o.Known == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of the %d prompts in eval.prompts stand in the training data too, %d of the %d that are evaluated: acceptance on them flatters",
-		o.Known, o.Prompts, o.Flatter, o.Limit)
+	those := fmt.Sprintf("%d of the %d that are evaluated: acceptance on them flatters", o.Flatter, o.Limit)
+	if o.Flatter == 0 {
+		those = fmt.Sprintf("none of the %d that are evaluated", o.Limit)
+	}
+	return fmt.Sprintf("%d of the %d prompts in eval.prompts stand in the training data too, %s", o.Known, o.Prompts, those)
 }

@@ -48,6 +48,7 @@ func TestScrape(t *testing.T) {
 	draft.Step(0.25)
 	draft.Turn("agree", 0.5)
 	draft.Redelivered("ps.train")
+	draft.HandedBack("ps.train")
 	draft.Rejected("dead")
 	batch := New("r", "batch", "batch")
 	batch.Bucket(schema.BucketState{Bucket: "b96", Credit: 4, Floor: 2, Ceiling: 6}, 3, 1)
@@ -74,6 +75,7 @@ penstock_work_seconds_sum{process="draft-1",run="r",stage="draft",work="train"} 
 penstock_step_seconds_count{` + who + `} 1
 penstock_turn_seconds_sum{part="agree",process="draft-1",run="r",stage="draft"} 0.5
 penstock_redeliveries_total{edge="ps.train",process="draft-1",run="r",stage="draft"} 1
+penstock_handed_back_total{edge="ps.train",process="draft-1",run="r",stage="draft"} 1
 penstock_rejects_total{process="draft-1",run="r",stage="draft",verdict="dead"} 1
 penstock_rejects_total{process="draft-1",run="r",stage="draft",verdict="suspect"} 0`},
 		{scrape(t, New("r", "pack", "pack-1")), `penstock_redeliveries_total{edge="ps.pack",process="pack-1",run="r",stage="pack"} 0`},

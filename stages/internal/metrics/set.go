@@ -19,6 +19,7 @@ type Set struct {
 	step        prometheus.Histogram
 	turn        *prometheus.HistogramVec
 	redelivered *prometheus.CounterVec
+	handedBack  *prometheus.CounterVec
 	rejects     *prometheus.CounterVec
 	bucket      map[string]*prometheus.GaugeVec
 	train       *training
@@ -60,12 +61,14 @@ func New(run, stage, process string) *Set {
 	s.handoff = f.histogram("penstock_handoff_seconds", "Time from the publish of a hop to the start of work on it.", handoffBuckets)
 	s.work = f.histograms("penstock_work_seconds", "Time of work on one batch.", workBuckets, "work")
 	s.redelivered = f.counters("penstock_redeliveries_total", "Records that came again, by the edge that they came on.", "edge")
+	s.handedBack = f.counters("penstock_handed_back_total", "Records that a healthy holder gave back for another to begin sooner, by their edge.", "edge")
 	s.rejects = f.counters("penstock_rejects_total", "Batches whose features were bad: suspect is computed again, dead is given up.", "verdict")
 	for _, v := range []string{"suspect", "dead"} {
 		s.rejects.WithLabelValues(v)
 	}
 	for _, e := range edges[stage] {
 		s.redelivered.WithLabelValues(e)
+		s.handedBack.WithLabelValues(e)
 	}
 	return s
 }
@@ -115,6 +118,9 @@ func (s *Set) Step(seconds float64) { s.step.Observe(seconds) }
 
 // Turn counts the time of a part of the way from one window to the next, in seconds.
 func (s *Set) Turn(part string, seconds float64) { s.turn.WithLabelValues(part).Observe(seconds) }
+
+// HandedBack counts a record of an edge that a healthy holder gave back for another to begin sooner: it comes again.
+func (s *Set) HandedBack(edge string) { s.handedBack.WithLabelValues(edge).Inc() }
 
 // Redelivered counts a record that came again on an edge.
 func (s *Set) Redelivered(edge string) { s.redelivered.WithLabelValues(edge).Inc() }

@@ -23,7 +23,7 @@ type limits struct {
 
 func readLimits(env func(string) string) limits {
 	number := func(name string, otherwise int) int {
-		if n, err := strconv.Atoi(env(name)); err == nil && n > 0 {
+		if n, err := strconv.Atoi(env(name)); err == nil && n > 0 && n < 1<<31 {
 			return n
 		}
 		return otherwise

@@ -112,8 +112,8 @@ func (t *Tracer) Queued(ctx context.Context, of Of, stored time.Time, waits ...W
 	for _, w := range waits {
 		since := w.Since
 		switch {
-		case since.IsZero():
-			since = now
+		case since.IsZero() || !since.Before(now):
+			since = now.Add(-time.Nanosecond) // a span that takes no time at all is mended by collectors, with a warning
 		case since.Before(stored):
 			since = stored
 		}

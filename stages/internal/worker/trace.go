@@ -24,7 +24,7 @@ func SpanOfHop(h Hop) telemetry.Of {
 
 // Quiet is of without its message: a stretch of work inside the work on a record.
 func Quiet(of telemetry.Of) telemetry.Of {
-	of.Subject, of.Operation = "", nil
+	of.Subject, of.Operation, of.Seq, of.Redelivered = "", nil, 0, false
 	return of
 }
 
