@@ -159,9 +159,6 @@ func (g *guest) Join(ctx context.Context, id []byte, rank, ranks int) (kernels.C
 		} else {
 			r = e.rooms[n]
 		}
-		if r.left {
-			e.bad("%s is joined after one has left it", id)
-		}
 		if r.ranks != 0 && r.ranks != ranks || slices.Contains(r.members, rank) {
 			e.bad("%s of %d is joined as rank %d of %d beside %v", id, r.ranks, rank, ranks, r.members)
 		}
@@ -169,7 +166,7 @@ func (g *guest) Join(ctx context.Context, id []byte, rank, ranks int) (kernels.C
 		return nil
 	})
 	if err == nil {
-		err = e.await(ctx, func() bool { return len(r.members) == ranks })
+		err = e.await(ctx, func() bool { return len(r.members) == ranks && !r.left }) // who comes after one has left waits in vain
 	}
 	if err != nil {
 		return nil, errors.Join(err, e.change(func() error { r.left = true; return nil }))
