@@ -6,7 +6,6 @@ import (
 	"penstock/kernels"
 	"penstock/schema/hf"
 	"penstock/stages/internal/backend"
-	"penstock/stages/internal/geometry"
 	"penstock/stages/internal/model"
 )
 
@@ -22,7 +21,7 @@ const (
 func (p *planner) draft() {
 	cfg, n := p.cfg, p.cfg.Draft.Ranks
 	d := hf.NewDrafterConfig(p.t, cfg.Draft.Layers, cfg.Draft.BlockSize, cfg.Draft.Window, 0, cfg.Target.Taps)
-	parameters := geometry.Parameters(d.Shapes())
+	parameters := int64(model.SetSize(d.Shapes())) // of a set, with the gaps in it
 	perParameter := int64(12) // weights and two moments
 	if p.element == 2 {
 		perParameter = 14 // and weights in bf16

@@ -31,10 +31,13 @@ func NewParams(dev kernels.Device, shapes []hf.Shape) *Params {
 	return p.over(dev.Alloc(1, p.size()))
 }
 
-// size is the number of elements of Flat, a multiple of sumRow.
-func (p *Params) size() int {
+// size is the number of elements of Flat.
+func (p *Params) size() int { return SetSize(p.shapes) }
+
+// SetSize is the number of elements that a set of tensors of these shapes takes, a multiple of sumRow.
+func SetSize(shapes []hf.Shape) int {
 	total := 0
-	for _, s := range p.shapes {
+	for _, s := range shapes {
 		rows, cols := matrix(s.Dims)
 		total += (rows*cols + paramAlign - 1) / paramAlign * paramAlign
 	}
