@@ -22,7 +22,7 @@ func (p *planner) draft() {
 	cfg, n := p.cfg, p.cfg.Draft.Ranks
 	d := hf.NewDrafterConfig(p.t, cfg.Draft.Layers, cfg.Draft.BlockSize, cfg.Draft.Window, 0, cfg.Target.Taps)
 	parameters := int64(model.SetSize(d.Shapes())) // of a set, with the gaps in it
-	perParameter := int64(12) // weights and two moments
+	perParameter := int64(12)                      // weights and two moments
 	if p.element == 2 {
 		perParameter = 14 // and weights in bf16
 	}
