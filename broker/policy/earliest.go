@@ -14,8 +14,9 @@ const even = 0.03
 // Earliest reports whether a rank should take one of some ready batches: whether it would complete it no later than the others
 // would complete all of them, each by whoever completes it first. What a rank beside a target takes longer than the fastest counts
 // twice: it gives that time to the target and takes as much from it, so that what the target makes comes later by it. A rank that
-// is slow so leaves to others the little there is, one beside a target leaves more, and both take their part of what is plenty. Of ranks that have nothing in hand the fastest always takes one, as do all that are equal; and more that is ready is no
-// reason to leave it. One that is not there yet counts as one: who would not take it need not ask.
+// is slow so leaves to others the little there is, one beside a target leaves more, and both take their part of what is plenty. Of
+// ranks that have nothing in hand the fastest always takes one, as do all that are equal; and more that is ready is no reason to
+// leave it. One that is not there yet counts as one: who would not take it need not ask.
 func Earliest(own Load, others []Load, ready int) bool {
 	fastest := own.Cost
 	for _, o := range others {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -67,28 +66,15 @@ func loadBLAS(stream uintptr, space int64) (*blas, error) {
 }
 
 func openBLAS() (uintptr, error) {
-	var errs []error
-	for _, dir := range []string{os.Getenv(cublasDir), "", "/usr/local/cuda/lib64"} {
-		for so := sonames; so >= 11; so-- {
-			name := fmt.Sprintf("libcublasLt.so.%d", so)
-			if dir != "" {
-				if name = filepath.Join(dir, name); !exists(name) {
-					continue
-				}
-			}
-			lib, err := purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
-			if err == nil {
-				return lib, nil
-			}
-			errs = append(errs, err)
-		}
+	var names []string
+	for so := sonames; so >= 11; so-- {
+		names = append(names, fmt.Sprintf("libcublasLt.so.%d", so))
 	}
-	return 0, fmt.Errorf("cuBLASLt is not there: install cuBLAS, or set %s to the directory of libcublasLt.so: %w", cublasDir, errors.Join(errs...))
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
+	lib, err := openLibrary([]string{os.Getenv(cublasDir), "", "/usr/local/cuda/lib64"}, names)
+	if err != nil {
+		err = fmt.Errorf("cuBLASLt is not there: install cuBLAS, or set %s to the directory of libcublasLt.so: %w", cublasDir, err)
+	}
+	return lib, err
 }
 
 // call turns a status into an error. Arguments may be addresses of Go memory.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"unsafe"
 
@@ -101,21 +100,11 @@ func openNCCL() (uintptr, error) {
 	if dir := os.Getenv(ncclDir); dir != "" {
 		dirs = append([]string{dir}, dirs...)
 	}
-	var errs []error
-	for _, dir := range dirs {
-		path := name
-		if dir != "" {
-			if path = filepath.Join(dir, name); !exists(path) {
-				continue
-			}
-		}
-		lib, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
-		if err == nil {
-			return lib, nil
-		}
-		errs = append(errs, err)
+	lib, err := openLibrary(dirs, []string{name})
+	if err != nil {
+		err = fmt.Errorf("NCCL is not there: install it, or set %s to the directory of %s: %w", ncclDir, name, err)
 	}
-	return 0, fmt.Errorf("NCCL is not there: install it, or set %s to the directory of %s: %w", ncclDir, name, errors.Join(errs...))
+	return lib, err
 }
 
 // call makes a call. Arguments may be addresses of Go memory.

@@ -40,9 +40,9 @@ type trainer struct {
 	schedule model.Schedule
 	state    checkpoint.State
 	unsaved  bool // a checkpoint was due and is not written yet
-	failed   bool // the last attempt did
+	failed   bool // the last attempt to write one did
 	savedAt  time.Time
-	saving   time.Duration // that it took
+	saving   time.Duration // that the save took which ended then; 0 after one that failed
 	report   *reporter
 	began    time.Time
 	turn     turn
