@@ -38,8 +38,7 @@ func (p *Params) size() int { return SetSize(p.shapes) }
 func SetSize(shapes []hf.Shape) int {
 	total := 0
 	for _, s := range shapes {
-		rows, cols := matrix(s.Dims)
-		total += (rows*cols + paramAlign - 1) / paramAlign * paramAlign
+		total += room(s)
 	}
 	return (total + sumRow - 1) / sumRow * sumRow
 }
@@ -83,9 +82,15 @@ func (p *Params) over(flat kernels.Tensor) *Params {
 	for _, s := range p.shapes {
 		rows, cols := matrix(s.Dims)
 		p.views = append(p.views, column.RowRange(at, at+rows*cols).Reshape(rows, cols))
-		at += (rows*cols + paramAlign - 1) / paramAlign * paramAlign
+		at += room(s)
 	}
 	return p
+}
+
+// room is the number of elements from the begin of a tensor to that of the next.
+func room(s hf.Shape) int {
+	rows, cols := matrix(s.Dims)
+	return (rows*cols + paramAlign - 1) / paramAlign * paramAlign
 }
 
 // matrix returns the rows and columns of a tensor of one or two dimensions.

@@ -11,6 +11,12 @@ import (
 // it only evaluates. The caller divides by the denominators' sum once a window. Only trained slots reach the vocabulary. A batch
 // of more than d.Slots is computed piece by piece.
 func (d *Drafter) Step(b *Batch, loss Loss, grads *Params) (Result, error) {
+	return d.StepBySections(b, loss, grads, nil)
+}
+
+// StepBySections is Step that calls done, unless it is nil, with the number of a section of grads as soon as all that adds to it
+// is enqueued, for all in their order; or for none, where no slot of the last piece is trained.
+func (d *Drafter) StepBySections(b *Batch, loss Loss, grads *Params, done func(section int)) (Result, error) {
 	if err := b.check(d); err != nil {
 		return Result{}, fmt.Errorf("drafter step: %w", err)
 	}
@@ -18,13 +24,17 @@ func (d *Drafter) Step(b *Batch, loss Loss, grads *Params) (Result, error) {
 		return Result{}, fmt.Errorf("drafter step: %w", err)
 	}
 	pieces := b.pieces(d.Config.BlockSize, d.Slots)
-	r, err := d.step(&pieces[0], loss, grads)
-	for _, p := range pieces[1:] {
-		if err != nil {
-			break
+	last := len(pieces) - 1
+	of := func(piece int) func(int) {
+		if piece < last {
+			return nil
 		}
+		return done
+	}
+	r, err := d.step(&pieces[0], loss, grads, of(0))
+	for i := 1; i <= last && err == nil; i++ {
 		var one Result
-		one, err = d.step(&p, loss, grads)
+		one, err = d.step(&pieces[i], loss, grads, of(i))
 		den := r.Den
 		if r.follow(one); loss.Kind == DPace { // 1 a batch
 			r.Den = den
@@ -36,8 +46,8 @@ func (d *Drafter) Step(b *Batch, loss Loss, grads *Params) (Result, error) {
 	return r, nil
 }
 
-// step is Step on one piece.
-func (d *Drafter) step(b *Batch, loss Loss, grads *Params) (Result, error) {
+// step is StepBySections on one piece.
+func (d *Drafter) step(b *Batch, loss Loss, grads *Params, done func(int)) (Result, error) {
 	s := newSlots(b, d.Config.BlockSize)
 	rows, labels := s.trained()
 	r := Result{CE: make([]float32, len(s.weight)), Weight: s.weight, Hit: make([]uint8, len(s.weight))}
@@ -53,7 +63,7 @@ func (d *Drafter) step(b *Batch, loss Loss, grads *Params) (Result, error) {
 		return r, err
 	}
 	if grads != nil {
-		d.backward(t, h, grads)
+		d.backward(t, h, grads, done)
 	}
 	return r, d.dev.Sync()
 }
@@ -150,7 +160,10 @@ func (d *Drafter) head(out kernels.Tensor, rows, labels []int32, loss Loss, r *R
 	return h, nil
 }
 
-func (d *Drafter) backward(t trace, h headActs, grads *Params) {
+func (d *Drafter) backward(t trace, h headActs, grads *Params, done func(int)) {
+	if done == nil {
+		done = func(int) {}
+	}
 	hidden := d.geo.HiddenSize
 	dx, dc := d.arena.ZeroHalf(t.out.Rows, hidden), d.arena.ZeroHalf(t.ctx.c.Rows, hidden)
 	drows := d.arena.Half(h.x.Rows, hidden)
@@ -159,6 +172,8 @@ func (d *Drafter) backward(t trace, h headActs, grads *Params) {
 	into := d.layersOf(grads, grads)
 	for i := len(d.layers) - 1; i >= 0; i-- {
 		d.layerBackward(d.layers[i], into[i], t.acts[i], t.ctx, t.block, d.Config.LayerWindow(i), dx, dc)
+		done(len(d.layers) - 1 - i)
 	}
 	d.contextBackward(grads, t.ctx, dc)
+	done(len(d.layers))
 }
