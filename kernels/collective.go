@@ -20,11 +20,14 @@ type Peer struct {
 	Processor string
 }
 
-// Comm is one rank of a communicator. All ranks make the same calls in the same order, and get the same bits. The goroutine
-// that uses the device uses it, and closes it first.
+// Comm is one rank of a communicator. All ranks make the same calls in the same order, and get the same bits. One goroutine at
+// a time uses it; Mark is for the one that uses the device, which closes the device only after the communicator.
 type Comm interface {
-	// AllReduce enqueues dst = Σ src over the ranks, after the device's work so far and beside what comes then. dst is
-	// undefined until Wait, and src must not change before.
+	// Mark returns what tells the goroutine that uses the communicator whether the device's work before Mark is complete. It holds
+	// until Wait. Mark may be called at any time: after Close, what it returns gives an error.
+	Mark() (reached func() (bool, error))
+	// AllReduce enqueues dst = Σ src over the ranks, beside the device's work: what that has to do with the two is complete. dst may
+	// be src. It is undefined until Wait, and src must not change before.
 	AllReduce(dst, src Tensor)
 	// Wait returns once every sum enqueued is complete. After an error, as that of a ctx that ends, the communicator is good
 	// for nothing.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -26,9 +27,12 @@ type comm struct {
 	given  atomic.Bool // up
 	handle uintptr
 	stream cu.Stream
-	after  cu.Event   // all sums
-	marks  []cu.Event // of the device's work before each sum since the last Wait
-	sums   int        // since the last Wait
+	after  cu.Event // all sums
+
+	mu    sync.Mutex
+	marks []cu.Event // in the device's work
+	set   int        // of them since the last Wait
+	over  bool       // no mark can be set any more
 }
 
 var errGivenUp = errors.New("the communicator was given up")
@@ -140,20 +144,64 @@ func (c *comm) during(ctx context.Context, f func() error) error {
 	return err
 }
 
+// Mark implements [base.Comm].
+func (c *comm) Mark() func() (bool, error) {
+	e, err := c.mark()
+	if err != nil {
+		err = fmt.Errorf("cuda:%d: mark: %w", c.dev.ordinal, err)
+		return func() (bool, error) { return false, err }
+	}
+	return func() (ok bool, err error) {
+		err = c.wait(func() (err error) {
+			ok, err = happened(e)
+			return err
+		})
+		return ok, err
+	}
+}
+
+// mark sets an event behind the device's work so far.
+func (c *comm) mark() (e cu.Event, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return e, errGivenUp
+	}
+	err = c.dev.wait(func() (err error) {
+		if c.dev.err != nil {
+			return c.dev.err
+		}
+		if c.set == len(c.marks) {
+			if e, err = cu.MakeEvent(cu.DisableTiming); err != nil {
+				return err
+			}
+			c.marks = append(c.marks, e)
+		}
+		e = c.marks[c.set]
+		return e.Record(c.dev.stream)
+	})
+	if err == nil {
+		c.set++
+	}
+	return e, err
+}
+
+// happened says whether all work before an event is complete.
+func happened(e cu.Event) (bool, error) {
+	err := e.Query()
+	if errors.Is(err, cu.NotReady) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // AllReduce implements [base.Comm].
 func (c *comm) AllReduce(dst, src base.Tensor) {
 	const op, float32Type, sum = "AllReduce", 7, 0
 	base.Want(op, "src", src, dst.Rows, dst.Cols)
 	wide(op, dst, src)
 	to, from := at(op, dst), at(op, src)
-	before, err := c.mark()
 	c.enqueue(&call{op, []any{shape(src)}}, func() error {
-		if err != nil {
-			return err
-		}
-		if err := c.stream.Wait(before, 0); err != nil {
-			return err
-		}
 		err := c.lib.call("ncclAllReduce", c.lib.allReduce, uintptr(from), uintptr(to), uintptr(src.Len()), float32Type, sum, c.handle,
 			*(*uintptr)(unsafe.Pointer(&c.stream)))
 		if err != nil {
@@ -163,42 +211,17 @@ func (c *comm) AllReduce(dst, src base.Tensor) {
 	})
 }
 
-// mark is an event after the device's work so far.
-func (c *comm) mark() (e cu.Event, err error) {
-	err = c.dev.wait(func() (err error) {
-		if c.dev.err != nil {
-			return c.dev.err
-		}
-		if c.sums == len(c.marks) {
-			if e, err = cu.MakeEvent(cu.DisableTiming); err != nil {
-				return err
-			}
-			c.marks = append(c.marks, e)
-		}
-		e = c.marks[c.sums]
-		return e.Record(c.dev.stream)
-	})
-	if err == nil {
-		c.sums++
-	}
-	return e, err
-}
-
 // Wait implements [base.Comm].
 func (c *comm) Wait(ctx context.Context) error {
 	err := c.during(ctx, func() error {
 		if err := c.after.Record(c.stream); err != nil {
 			return err
 		}
-		return c.until(func() (bool, error) {
-			err := c.after.Query()
-			if errors.Is(err, cu.NotReady) {
-				return false, nil
-			}
-			return true, err
-		})
+		return c.until(func() (bool, error) { return happened(c.after) })
 	})
-	c.sums = 0
+	c.mu.Lock()
+	c.set = 0
+	c.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("cuda:%d: %w", c.dev.ordinal, err)
 	}
@@ -208,11 +231,17 @@ func (c *comm) Wait(ctx context.Context) error {
 // Close implements [base.Comm].
 func (c *comm) Close() error {
 	c.given.Store(true)
-	err := c.wait(func() error {
-		var errs []error
-		if c.handle != 0 {
-			errs = append(errs, c.lib.call("ncclCommAbort", c.lib.abort, c.handle))
+	err := c.wait(func() error { // first: the device itself may wait for what is under way here, and a mark for the device
+		if c.handle == 0 {
+			return nil
 		}
+		return c.lib.call("ncclCommAbort", c.lib.abort, c.handle)
+	})
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
+	err = errors.Join(err, c.wait(func() error {
+		var errs []error
 		if c.stream != cu.NoStream {
 			errs = append(errs, explain(c.stream.Synchronize()), explain(c.stream.Destroy()))
 		}
@@ -222,7 +251,7 @@ func (c *comm) Close() error {
 			}
 		}
 		return errors.Join(errs...)
-	})
+	}))
 	c.end()
 	if err != nil {
 		return fmt.Errorf("cuda:%d: leave a communicator: %w", c.dev.ordinal, err)

@@ -64,6 +64,9 @@ func TestCollectiveOfTwo(t *testing.T) {
 			g.Go(func() error {
 				x, y, sum := d.Alloc(1, n), d.Alloc(1, n), d.Alloc(1, n)
 				d.Upload(x, kernelstest.Pattern(n, uint64(10*round+rank)))
+				if err := d.Sync(); err != nil {
+					return err
+				}
 				column, into := x.Reshape(n, 1), sum.Reshape(n, 1)
 				for _, cut := range [][2]int{{4 << 20, n}, {1 << 20, 4 << 20}, {0, 1 << 20}} {
 					seats[rank].AllReduce(into.RowRange(cut[0], cut[1]), column.RowRange(cut[0], cut[1]))

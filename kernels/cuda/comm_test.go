@@ -30,7 +30,8 @@ func alone(t *testing.T, d *Device) base.Comm {
 	return c
 }
 
-// A communicator of one rank gives what went in, after the work before it.
+// A communicator of one rank gives what went in, once a mark behind the work before it is reached. A mark that is set too late is
+// never reached.
 func TestCollectiveOfOne(t *testing.T) {
 	d := gpu(t)
 	peer, err := d.Peer()
@@ -43,6 +44,11 @@ func TestCollectiveOfOne(t *testing.T) {
 	x, sum := kernelstest.New(d, 1, n, kernelstest.Pattern(n, 1)), d.Alloc(1, n)
 	for range 3 {
 		d.Add(x, x)
+		for reached, ok := c.Mark(), false; !ok; {
+			if ok, err = reached(); err != nil {
+				t.Fatal(err)
+			}
+		}
 		c.AllReduce(sum, x)
 		if err := c.Wait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -53,6 +59,9 @@ func TestCollectiveOfOne(t *testing.T) {
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
+	}
+	if ok, err := c.Mark()(); ok || !errors.Is(err, errGivenUp) {
+		t.Errorf("a mark after the end: %v, %v", ok, err)
 	}
 }
 

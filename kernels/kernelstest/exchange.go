@@ -20,6 +20,7 @@ type Exchange struct {
 	joined  int
 	wrong   []string
 	fail    func(p kernels.Peer, step string) error
+	behind  map[kernels.Peer]bool // devices that have not done their work yet
 }
 
 // room is a communicator.
@@ -34,6 +35,7 @@ type room struct {
 type Exchanged struct {
 	Invited, Joined, Open int      // communicators, their ranks in all, those that are not closed
 	Waiting               int      // ranks that have begun, in the newest communicator, what another has not
+	Sums                  int      // of all communicators, complete
 	Wrong                 []string // what no user may do
 }
 
@@ -45,7 +47,17 @@ func (e *Exchange) Device(dev kernels.Device, p kernels.Peer) kernels.Device {
 	return &guest{Device: dev, ex: e, peer: p}
 }
 
-// Fail has steps fail as f says: "invite", "join" or "sum", at a device. nil ends that.
+// Hold has the marks of a device not be reached, until it is let go.
+func (e *Exchange) Hold(p kernels.Peer, held bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.behind == nil {
+		e.behind = map[kernels.Peer]bool{}
+	}
+	e.behind[p] = held
+}
+
+// Fail has steps fail as f says: "invite", "join", "mark" or "sum", at a device. nil ends that.
 func (e *Exchange) Fail(f func(p kernels.Peer, step string) error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -61,6 +73,13 @@ func (e *Exchange) State() Exchanged {
 
 func (e *Exchange) state() Exchanged {
 	s := Exchanged{Invited: len(e.rooms), Joined: e.joined, Open: e.open, Wrong: slices.Clone(e.wrong)}
+	for _, r := range e.rooms {
+		for _, sum := range r.sums {
+			if !slices.ContainsFunc(sum, missing) {
+				s.Sums++
+			}
+		}
+	}
 	if len(e.rooms) == 0 {
 		return s
 	}
@@ -182,6 +201,20 @@ type seat struct {
 	dsts []kernels.Tensor // of the sums not waited for yet
 	done int              // sums waited for
 	gone bool
+}
+
+func (s *seat) Mark() func() (bool, error) {
+	return func() (bool, error) {
+		if err := s.g.fault("mark"); err != nil {
+			return false, err
+		}
+		s.g.ex.mu.Lock()
+		defer s.g.ex.mu.Unlock()
+		if s.gone {
+			return false, errors.New("a mark in a communicator that was left")
+		}
+		return !s.g.ex.behind[s.g.peer], nil
+	}
 }
 
 func (s *seat) AllReduce(dst, src kernels.Tensor) {

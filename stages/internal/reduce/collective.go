@@ -20,8 +20,8 @@ import (
 // which somebody has laid its part out, because its device cannot take part or the library has failed it, is summed as
 // [Shared] does, by all, and so are the rounds after it until the rank epoch is over.
 //
-// A member is at one stage after the other in a round: brought, perhaps invited, summed; or at any of them laid, from where
-// nothing goes back. It has the communicator's sum only once all are summed, so all have it or none.
+// A member is at one stage after the other in a round: perhaps early, brought, perhaps invited, summed; or at any of them parted,
+// then laid, from where nothing goes back. It has the communicator's sum only once all are summed, so all have it or none.
 type Collective struct {
 	*Shared
 	lib  kernels.Collective
@@ -32,7 +32,10 @@ type Collective struct {
 	barred bool         // from communicators
 	id     []byte       // of the communicator
 	comm   kernels.Comm // nil before it is joined, and after
-	sums   int          // of it, all members being there
+	ahead  *ahead       // the sum that has begun already, with the communicator; nil if none has
+	failed error        // of it
+	sums   int          // of the communicator, all members being there
+	early  int          // of them, sums that stood when the parts were brought
 	took   time.Duration
 }
 
@@ -41,6 +44,8 @@ type offer struct {
 	Peer kernels.Peer
 	ID   []byte // of the communicator it is in, or invites to
 	Note []byte
+	// Whole says that the part is what the member has let be summed before.
+	Whole bool
 }
 
 var (
@@ -63,11 +68,18 @@ func (c *Collective) Bring(r Round, i int, note []byte) error {
 		}
 		c.epoch, c.barred = epoch, false
 	}
+	c.failed = nil
 	if c.barred {
 		return c.Shared.Bring(r, i, note)
 	}
 	if err := c.alone.Bring(r, i, note); err != nil {
 		return err
+	}
+	if c.ahead != nil {
+		if c.failed = c.ahead.settle(); c.failed != nil {
+			err := c.leave()
+			return errors.Join(err, c.Shared.Bring(r, i, note))
+		}
 	}
 	return c.tell(r, brought)
 }
@@ -78,33 +90,54 @@ func (c *Collective) tell(r Round, at stage) error {
 	if err != nil {
 		return err
 	}
-	return c.publish(0, r, at, b)
+	return c.publish(0, r.word(at, c.ahead.count()), b)
 }
 
-func (c *Collective) offer() offer { return offer{c.peer, c.id, c.notes[0]} }
+func (c *Collective) offer() offer { return offer{c.peer, c.id, c.notes[0], c.ahead.whole()} }
 
 // leave gives the communicator up.
 func (c *Collective) leave() error {
-	comm := c.comm
-	c.comm, c.id, c.barred = nil, nil, true
+	comm, a := c.comm, c.ahead
+	c.comm, c.id, c.ahead, c.barred = nil, nil, nil, true
 	if comm == nil {
 		return nil
 	}
 	if c.sums > 0 {
-		c.log.Info("ranks have added up on their devices", "epoch", c.epoch[1], "sums", c.sums, "each_in", (c.took / time.Duration(c.sums)).Round(time.Microsecond))
+		c.log.Info("ranks have added up on their devices", "epoch", c.epoch[1], "sums", c.sums, "early", c.early,
+			"each_in", (c.took / time.Duration(c.sums)).Round(time.Microsecond))
 	}
-	c.sums, c.took = 0, 0
+	c.sums, c.early, c.took = 0, 0, 0
+	if a != nil {
+		a.cancel(errVain)
+		<-a.done
+		if a.err != nil { // it has closed the communicator
+			return a.closed
+		}
+	}
 	return comm.Close()
+}
+
+// Withdraw implements [Group].
+func (c *Collective) Withdraw() {
+	if c.ahead != nil {
+		if err := c.leave(); err != nil {
+			c.log.Warn("a communicator was not left in order", "epoch", c.epoch[1], "err", err)
+		}
+	}
+	c.Shared.Withdraw()
 }
 
 // Sum implements [Group].
 func (c *Collective) Sum(ctx context.Context, r Round, parts []Part, total kernels.Tensor) ([][]byte, error) {
+	if c.failed != nil {
+		return c.throughHost(ctx, r, parts, total, c.failed)
+	}
 	if c.barred {
 		return c.Shared.Sum(ctx, r, parts, total)
 	}
 	notes, why := c.together(ctx, r, parts, total)
 	if why == nil {
-		c.slab.SetGeneration(0, r.word(summed)) // the others have read the note, or they would not have taken part
+		c.slab.SetGeneration(0, uint64(r.word(summed, 0))) // the note stays: of a sum that began early, others may be behind
 		all, err := c.all(ctx, r, parts)
 		if all || err != nil {
 			return notes, err
@@ -117,17 +150,22 @@ func (c *Collective) Sum(ctx context.Context, r Round, parts []Part, total kerne
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	err := c.Shared.Bring(r, 0, c.notes[0])
-	if err == nil {
-		notes, err = c.Shared.Sum(ctx, r, parts, total)
+	if err := c.Shared.Bring(r, 0, c.notes[0]); err != nil {
+		return nil, err
 	}
+	return c.throughHost(ctx, r, parts, total, why)
+}
+
+// throughHost sums as [Shared] does, and says why.
+func (c *Collective) throughHost(ctx context.Context, r Round, parts []Part, total kernels.Tensor, why error) ([][]byte, error) {
+	notes, err := c.Shared.Sum(ctx, r, parts, total)
 	if err == nil {
 		c.log.Warn("ranks add up through host memory", "ranks", len(parts), "epoch", r.Epoch, "because", why)
 	}
 	return notes, err
 }
 
-// together sums by a communicator of the parts' members.
+// together sums by a communicator of the parts' members, or finds the sum that they have begun whole.
 func (c *Collective) together(ctx context.Context, r Round, parts []Part, total kernels.Tensor) ([][]byte, error) {
 	offers, views, err := c.offers(ctx, r, parts)
 	if err != nil {
@@ -149,11 +187,22 @@ func (c *Collective) together(ctx context.Context, r Round, parts []Part, total 
 		}
 	}
 	began := time.Now()
-	c.comm.AllReduce(total, c.parts[0])
+	if c.ahead != nil {
+		if err := c.ahead.finish(round); err != nil {
+			return nil, err
+		}
+	}
+	whole := !slices.ContainsFunc(offers, func(o offer) bool { return !o.Whole })
+	if !whole {
+		c.comm.AllReduce(total, c.parts[0])
+	}
 	if err := c.comm.Wait(round); err != nil {
 		return nil, err
 	}
-	c.sums, c.took = c.sums+1, c.took+time.Since(began)
+	c.ahead, c.sums, c.took = nil, c.sums+1, c.took+time.Since(began)
+	if whole {
+		c.early++
+	}
 	notes := make([][]byte, len(parts))
 	for i, o := range offers {
 		notes[i] = o.Note
@@ -167,7 +216,8 @@ func (c *Collective) all(ctx context.Context, r Round, parts []Part) (bool, erro
 		if p.Member == c.self {
 			continue
 		}
-		if _, at, err := c.await(ctx, r, p, summed, laid); at == laid || err != nil {
+		_, w, err := c.await(ctx, r, p, summed, laid)
+		if at, _ := w.at(r); at == laid || err != nil {
 			return false, err
 		}
 	}
@@ -181,7 +231,7 @@ func (c *Collective) offers(ctx context.Context, r Round, parts []Part) (offers 
 			offers = append(offers, c.offer())
 			continue
 		}
-		o, v, err := c.take(ctx, r, p, laid, brought, invited)
+		o, v, err := c.take(ctx, r, p, laid, brought, invited, summed)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -196,14 +246,14 @@ func (c *Collective) offers(ctx context.Context, r Round, parts []Part) (offers 
 // take waits until a member's part is at one of some stages, and reads its offer, which it has at any but laid.
 func (c *Collective) take(ctx context.Context, r Round, p Part, stages ...stage) (o offer, v *mem.View, err error) {
 	for {
-		v, at, err := c.await(ctx, r, p, stages...)
+		v, w, err := c.await(ctx, r, p, stages...)
 		if err != nil {
 			return o, nil, err
 		}
-		if at == laid {
+		if at, _ := w.at(r); at == laid {
 			return o, nil, errLaid
 		}
-		b, err := c.read(v, r, at, p.Member, 0, func(kernels.Tensor) error { return nil })
+		b, err := c.read(v, w, p.Member, 0, func(kernels.Tensor) error { return nil })
 		if over(err) { // it went on to another stage, or has ended
 			continue
 		}
@@ -268,10 +318,11 @@ func dissent(ctx context.Context, r Round, views []*mem.View) error {
 	defer tick.Stop()
 	for {
 		for _, v := range views {
-			switch word, err := v.Generation(0); {
-			case err != nil:
+			w, err := v.Generation(0)
+			if err != nil {
 				return errGone
-			case word == r.word(laid):
+			}
+			if at, _ := word(w).at(r); at == laid || at == parted {
 				return errLaid
 			}
 		}

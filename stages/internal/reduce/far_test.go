@@ -17,24 +17,26 @@ import (
 // far is a device whose memory the host does not see, as a GPU's: tensors have an address alone.
 type far struct {
 	kernels.Ref
-	memory [][]float32 // by address, counted from 1
+	memory [][]float32 // by the upper half of the address, counted from 1
 }
 
 func (f *far) Alloc(rows, cols int) kernels.Tensor {
 	f.memory = append(f.memory, make([]float32, rows*cols))
-	return kernels.Tensor{Rows: rows, Cols: cols, Ptr: uintptr(len(f.memory))}
+	return kernels.Tensor{Rows: rows, Cols: cols, Ptr: uintptr(len(f.memory)) << 32}
 }
 
 func (f *far) at(t kernels.Tensor) []float32 {
 	if t.F32 != nil {
 		panic("far: a tensor in host memory")
 	}
-	return f.memory[t.Ptr-1]
+	from := int(uint32(t.Ptr)) / 4
+	return f.memory[t.Ptr>>32-1][from : from+t.Len()]
 }
 
 func (f *far) Upload(dst kernels.Tensor, src []float32)   { copy(f.at(dst), src) }
 func (f *far) Download(dst []float32, src kernels.Tensor) { copy(dst, f.at(src)) }
 func (f *far) Zero(t kernels.Tensor)                      { clear(f.at(t)) }
+func (f *far) Copy(dst, src kernels.Tensor)               { copy(f.at(dst), f.at(src)) }
 func (f *far) Add(dst, src kernels.Tensor) {
 	to, from := f.at(dst), f.at(src)
 	for i := range to {

@@ -4,7 +4,6 @@ package reduce
 
 import (
 	"context"
-	"hash/fnv"
 
 	"penstock/broker/policy"
 	"penstock/kernels"
@@ -12,26 +11,6 @@ import (
 
 // Round names one reduction: a rank epoch that begins while the window is open makes it another one.
 type Round struct{ Gen, Window, Epoch uint32 }
-
-// stage is how far a member is with a part of a round.
-type stage byte
-
-const (
-	laid    stage = iota // out: the elements and the note are in the slab
-	brought              // in the device's memory; the note in the slab is an offer
-	invited              // brought, and the offer has the id of a new communicator
-	summed               // the communicator's sum is complete at this member
-)
-
-// word is what stands beside a part at a stage of the round; it is not 0.
-func (r Round) word(s stage) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte{byte(s)})
-	for _, v := range []uint32{r.Gen, r.Window, r.Epoch} {
-		_, _ = h.Write([]byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)})
-	}
-	return h.Sum64() | 1
-}
 
 // Part is one summand: the member that holds it, and which of its parts it is.
 type Part struct {
@@ -53,6 +32,18 @@ type Group interface {
 	Sum(ctx context.Context, r Round, parts []Part, total kernels.Tensor) (notes [][]byte, err error)
 	// Close gives the memory up.
 	Close() error
+}
+
+// Early is a group whose sums may begin before the parts are brought. The goroutine of the [Group] uses it.
+type Early interface {
+	// Begin lets the sum of a round begin in the sections of the total that [Early.Ready] names, in their order: all of it, and the
+	// same at every member. It reports false where that is not possible now. It is over with Sum, Withdraw, Close or ctx.
+	Begin(ctx context.Context, r Round, parts []Part, sections []kernels.Tensor) bool
+	// Ready says that the device's work so far leaves, in the next section, what the own part will have there.
+	Ready()
+	// Void says that the own part will be another: the sum is made anew once the parts are brought. So it is after a Bring before
+	// every section is ready.
+	Void()
 }
 
 // alone is the group of a rank that has no others.

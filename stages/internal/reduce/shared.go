@@ -79,7 +79,7 @@ func (s *Shared) Bring(r Round, i int, note []byte) error {
 			return err
 		}
 	}
-	return s.publish(uint32(i), r, laid, note)
+	return s.publish(uint32(i), r.word(laid, 0), note)
 }
 
 // layOut copies a tensor of the device into a slot.
@@ -92,15 +92,15 @@ func (s *Shared) layOut(slot uint32, from kernels.Tensor) error {
 	return s.dev.Sync()
 }
 
-// publish writes a slot's note and then the word of a stage.
-func (s *Shared) publish(slot uint32, r Round, at stage, note []byte) error {
+// publish writes a slot's note and then its word.
+func (s *Shared) publish(slot uint32, w word, note []byte) error {
 	s.slab.SetGeneration(slot, 0)
 	t, err := s.slab.Tensor(slot, 1, s.elements+noteFloats)
 	if err == nil {
 		err = writeNote(t.F32[s.elements:], note)
 	}
 	if err == nil {
-		s.slab.SetGeneration(slot, r.word(at))
+		s.slab.SetGeneration(slot, uint64(w))
 	}
 	return err
 }
@@ -121,9 +121,9 @@ func (s *Shared) Sum(ctx context.Context, r Round, parts []Part, total kernels.T
 			notes[i] = s.add(total, p.Index)
 			continue
 		}
-		v, _, err := s.await(ctx, r, p, laid)
+		v, w, err := s.await(ctx, r, p, laid)
 		if err == nil {
-			notes[i], err = s.read(v, r, laid, p.Member, uint32(p.Index), func(t kernels.Tensor) error {
+			notes[i], err = s.read(v, w, p.Member, uint32(p.Index), func(t kernels.Tensor) error {
 				if !s.inbox.IsNil() {
 					s.dev.Upload(s.inbox, t.F32)
 					t = s.inbox
@@ -143,8 +143,8 @@ func (s *Shared) Sum(ctx context.Context, r Round, parts []Part, total kernels.T
 	return notes, s.dev.Sync()
 }
 
-// await waits until a part of another member is at one of some stages of the round, and returns which.
-func (s *Shared) await(ctx context.Context, r Round, p Part, stages ...stage) (v *mem.View, at stage, err error) {
+// await waits until a part of another member is at one of some stages of the round, and returns its word.
+func (s *Shared) await(ctx context.Context, r Round, p Part, stages ...stage) (v *mem.View, w word, err error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
@@ -152,7 +152,7 @@ func (s *Shared) await(ctx context.Context, r Round, p Part, stages ...stage) (v
 		if v, err = s.view(ctx, p.Member); err == nil {
 			have, err = v.Generation(uint32(p.Index))
 		}
-		i := slices.IndexFunc(stages, func(at stage) bool { return have == r.word(at) })
+		at, _ := word(have).at(r)
 		switch {
 		case ctx.Err() != nil:
 			return nil, 0, context.Cause(ctx)
@@ -160,8 +160,8 @@ func (s *Shared) await(ctx context.Context, r Round, p Part, stages ...stage) (v
 			poll = lostPoll
 		case err != nil:
 			return nil, 0, err
-		case i >= 0:
-			return v, stages[i], nil
+		case slices.Contains(stages, at):
+			return v, word(have), nil
 		}
 		timer.Reset(poll)
 		select {
@@ -193,9 +193,9 @@ func (s *Shared) view(ctx context.Context, m policy.Member) (*mem.View, error) {
 	return s.views.Open(ctx, info)
 }
 
-// read calls f with the elements of a slot at a stage and returns its note. Both count only if the error is nil.
-func (s *Shared) read(v *mem.View, r Round, at stage, m policy.Member, slot uint32, f func(kernels.Tensor) error) (note []byte, err error) {
-	ref := schema.SlotRef{Pool: m.Rank, Incarnation: m.Incarnation, Slot: slot, Generation: r.word(at)}
+// read calls f with the elements of a slot while it has a word, and returns its note. Both count only if the error is nil.
+func (s *Shared) read(v *mem.View, w word, m policy.Member, slot uint32, f func(kernels.Tensor) error) (note []byte, err error) {
+	ref := schema.SlotRef{Pool: m.Rank, Incarnation: m.Incarnation, Slot: slot, Generation: uint64(w)}
 	err = v.Read(ref, 1, s.elements+noteFloats, func(t kernels.Tensor) error {
 		var nerr error
 		note, nerr = readNote(t.F32[s.elements:])
@@ -212,7 +212,7 @@ func (s *Shared) Offer(r Round, state [stateSlots]kernels.Tensor, note []byte) e
 		if err := s.layOut(slot, from); err != nil {
 			return err
 		}
-		if err := s.publish(slot, r, laid, note); err != nil {
+		if err := s.publish(slot, r.word(laid, 0), note); err != nil {
 			return err
 		}
 	}
@@ -226,7 +226,7 @@ func (s *Shared) Fetch(ctx context.Context, from policy.Member, r Round, state [
 		return nil, err
 	}
 	for i, into := range state {
-		note, err = s.read(v, r, laid, from, uint32(len(s.parts)+i), func(t kernels.Tensor) error {
+		note, err = s.read(v, r.word(laid, 0), from, uint32(len(s.parts)+i), func(t kernels.Tensor) error {
 			s.dev.Upload(into, t.F32)
 			return s.dev.Sync()
 		})

@@ -1,0 +1,267 @@
+package reduce
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"penstock/broker/policy"
+	"penstock/kernels"
+	"penstock/kernels/kernelstest"
+)
+
+// earlyRound is a round that members may begin to sum before they bring their parts.
+type earlyRound struct {
+	*crew
+	Round
+	parts  []Part
+	totals map[policy.Member]kernels.Tensor
+	want   []float32
+}
+
+// fill gives every member a part.
+func (c *crew) fill(r Round) *earlyRound {
+	e := &earlyRound{crew: c, Round: r, totals: map[policy.Member]kernels.Tensor{}, want: make([]float32, elements)}
+	for i, m := range c.members {
+		c.groups[m].Withdraw()
+		e.parts = append(e.parts, Part{Member: m})
+		e.totals[m] = c.devices[m].Alloc(1, elements)
+		part := kernels.Host(1, elements, make([]float32, elements))
+		fill(part, float64(r.Window)+float64(i)/7)
+		c.devices[m].Upload(c.groups[m].Part(0), part.F32)
+		for k, v := range part.F32 {
+			e.want[k] += v
+		}
+	}
+	return e
+}
+
+// sections cuts a member's part or total in three, the last first.
+func sections(t kernels.Tensor) (cut []kernels.Tensor) {
+	column := t.Reshape(t.Len(), 1)
+	for _, at := range [][2]int{{elements - 5, elements}, {7, elements - 5}, {0, 7}} {
+		cut = append(cut, column.RowRange(at[0], at[1]).Reshape(1, at[1]-at[0]))
+	}
+	return cut
+}
+
+// begin has a member begin with so many sections, and says whether it could.
+func (e *earlyRound) begin(m policy.Member, ready int) bool {
+	g, into, from := e.groups[m], sections(e.totals[m]), sections(e.groups[m].Part(0))
+	ok := g.Begin(e.t.Context(), e.Round, e.parts, into)
+	for i := range ready {
+		e.devices[m].Copy(into[i], from[i])
+		g.Ready()
+	}
+	return ok
+}
+
+// sum has the members bring their parts, each just before it sums.
+func (e *earlyRound) sum(ctx context.Context, members ...policy.Member) []outcome {
+	outcomes := make([]outcome, len(members))
+	var wait sync.WaitGroup
+	for i, m := range members {
+		wait.Go(func() {
+			err := e.groups[m].Bring(e.Round, 0, []byte("note of "+m.Rank))
+			var notes [][]byte
+			if err == nil {
+				notes, err = e.groups[m].Sum(ctx, e.Round, e.parts, e.totals[m])
+			}
+			outcomes[i] = outcome{e.devices[m].at(e.totals[m]), notes, err}
+		})
+	}
+	wait.Wait()
+	return outcomes
+}
+
+// check holds that all members get what is due.
+func (e *earlyRound) check(t interface{ Fatalf(string, ...any) }) {
+	for i, o := range e.sum(context.Background(), e.members...) {
+		if o.err != nil || !slices.Equal(o.total, e.want) || len(o.notes) != len(e.members) {
+			t.Fatalf("%+v: %s gets %v, %v; want %v", e.Round, e.members[i].Rank, o.total[:3], o.err, e.want[:3])
+		}
+	}
+}
+
+// Sections that every member has ready are summed before any part is brought, those that one lacks are not; and the sum stands.
+func TestASumThatBeginsEarly(t *testing.T) {
+	c := assemble(t, 3)
+	defer c.disband()
+	if c.fill(Round{1, 0, 2}).begin(c.members[0], 0) {
+		t.Error("a sum begins before there is a communicator")
+	}
+	c.round(Round{1, 0, 2})
+	e := c.fill(Round{1, 1, 2})
+	sums := c.ex.State().Sums
+	c.ex.Hold(c.peers[c.members[2]], true)
+	for i, m := range c.members {
+		if !e.begin(m, 2+i%2) { // the second has all three
+			t.Fatalf("%s does not begin", m.Rank)
+		}
+	}
+	c.ex.Hold(c.peers[c.members[2]], false)
+	if err := c.ex.Await(t.Context(), func(s kernelstest.Exchanged) bool { return s.Sums == sums+2 }); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range []int{0, 2} {
+		m := c.members[i]
+		c.devices[m].Copy(sections(e.totals[m])[2], sections(c.groups[m].Part(0))[2])
+		c.groups[m].Ready()
+	}
+	e.check(t)
+	if s := c.ex.State(); s.Sums != sums+3 || s.Open != 3 {
+		t.Errorf("%+v, want %d sums", s, sums+3)
+	}
+	c.round(Round{1, 2, 2})
+	c.disband()
+	if !strings.Contains(c.log.String(), "sums=3 early=1") {
+		t.Errorf("log: %s", c.log.String())
+	}
+}
+
+// What is not what the parts are in the end is summed anew, on the devices; what fails, through the host.
+func TestASumThatBeginsInVain(t *testing.T) {
+	for name, f := range map[string]struct {
+		spoil func(e *earlyRound)
+		host  bool
+		lacks int // sections, of one member
+	}{
+		"one part is another":            {spoil: func(e *earlyRound) { e.groups[e.members[1]].Void() }},
+		"one lacks a section":            {lacks: 1},
+		"the round is taken back":        {spoil: func(e *earlyRound) { e.groups[e.members[0]].Withdraw() }, host: true},
+		"a device fails":                 {spoil: func(e *earlyRound) { e.fail(1, "mark") }, host: true},
+		"the library fails at the end":   {spoil: func(e *earlyRound) { e.fail(2, "sum") }, host: true},
+		"one has left the communicator":  {spoil: func(e *earlyRound) { e.groups[e.members[0]].leave() }, host: true},
+		"one is barred and has laid out": {spoil: func(e *earlyRound) { e.groups[e.members[1]].leave(); e.bringOne(1) }, host: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := assemble(t, 3)
+			defer c.disband()
+			c.round(Round{1, 0, 2})
+			e := c.fill(Round{1, 1, 2})
+			for i, m := range c.members {
+				c.ex.Hold(c.peers[m], true)
+				e.begin(m, 3-i%2*f.lacks)
+			}
+			if f.spoil != nil {
+				f.spoil(e)
+			}
+			for _, m := range c.members {
+				c.ex.Hold(c.peers[m], false)
+			}
+			e.check(t)
+			if s := c.ex.State(); (s.Open == 0) != f.host || strings.Contains(c.log.String(), "host memory") != f.host {
+				t.Errorf("%+v, log %s", s, c.log.String())
+			}
+			c.ex.Fail(nil)
+			c.round(Round{1, 2, 3})
+			if s := c.ex.State(); s.Open != 3 {
+				t.Errorf("in the next epoch: %+v", s)
+			}
+		})
+	}
+}
+
+func (e *earlyRound) fail(member int, at string) {
+	culprit := e.peers[e.members[member]]
+	e.ex.Fail(func(p kernels.Peer, step string) error {
+		if p == culprit && step == at {
+			return errors.New("broken")
+		}
+		return nil
+	})
+}
+
+func (e *earlyRound) bringOne(member int) {
+	if err := e.groups[e.members[member]].Bring(e.Round, 0, []byte("x")); err != nil {
+		e.t.Error(err)
+	}
+}
+
+// Whatever each member lets begin, and whatever fails: members that sum get the same sum, a ctx that ends ends every Sum, and in
+// the next epoch all is well.
+func TestNoEarlySumHangs(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := assemble(t, rapid.IntRange(2, 3).Draw(rt, "ranks"))
+		defer c.disband()
+		r := Round{1, 0, 1}
+		c.round(r)
+		for range rapid.IntRange(1, 5).Draw(rt, "rounds") {
+			r.Window++
+			e := c.fill(r)
+			for _, m := range c.members {
+				ready := rapid.IntRange(-1, 3).Draw(rt, "ready")
+				held := rapid.Bool().Draw(rt, "held")
+				c.ex.Hold(c.peers[m], held)
+				if ready < 0 {
+					continue
+				}
+				e.begin(m, ready)
+				if rapid.Bool().Draw(rt, "void") {
+					c.groups[m].Void()
+					c.devices[m].Add(c.groups[m].Part(0), c.groups[m].Part(0))
+				}
+			}
+			clear(e.want)
+			for _, m := range c.members {
+				for k, v := range c.devices[m].at(c.groups[m].Part(0)) {
+					e.want[k] += v
+				}
+			}
+			step := rapid.SampledFrom([]string{"", "", "mark", "join", "sum"}).Draw(rt, "fails at")
+			e.fail(rapid.IntRange(0, len(c.members)-1).Draw(rt, "culprit"), step)
+			for _, m := range c.members {
+				c.ex.Hold(c.peers[m], false)
+			}
+			if rapid.Bool().Draw(rt, "given up") {
+				absent := rapid.IntRange(0, len(c.members)-1).Draw(rt, "absent")
+				present := slices.Delete(slices.Clone(c.members), absent, absent+1)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				over := errors.New("the rank epoch is over")
+				go cancel(over)
+				for i, o := range e.sum(ctx, present...) {
+					if !errors.Is(o.err, over) {
+						rt.Fatalf("%s in %+v without %d: %v", present[i].Rank, r, absent, o.err)
+					}
+				}
+				r.Epoch++
+			} else {
+				e.check(rt)
+			}
+			if rapid.Bool().Draw(rt, "another epoch") {
+				r.Epoch++
+				r.Window++
+				c.ex.Fail(nil)
+				c.round(r)
+			}
+		}
+		c.ex.Fail(nil)
+		c.round(Round{1, r.Window + 1, r.Epoch + 1})
+		if s := c.ex.State(); s.Open != len(c.members) {
+			rt.Fatalf("in the next epoch: %+v", s)
+		}
+	})
+}
+
+// A word tells its round, its stage and its count, and is none of another round.
+func TestWord(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) Round {
+			return Round{rapid.Uint32().Draw(t, name), rapid.Uint32().Draw(t, name), rapid.Uint32().Draw(t, name)}
+		}
+		r, other := draw("round"), draw("other")
+		s, n := stage(rapid.IntRange(int(laid), int(summed)).Draw(t, "stage")), rapid.IntRange(0, mostSections).Draw(t, "sections")
+		w := r.word(s, n)
+		if at, count := w.at(r); at != s || count != n {
+			t.Errorf("%+v: stage %d of %d, %d sections of %d", r, at, s, count, n)
+		}
+		if at, _ := w.at(other); other != r && at != 0 {
+			t.Errorf("%+v and %+v have the same word", r, other)
+		}
+	})
+}
