@@ -100,7 +100,7 @@ type DraftConfig struct {
 	MaskTokenID int    `yaml:"mask_token_id" arith:"true"` // -1: the tokenizer's <|mask|>
 	Init        string `yaml:"init" arith:"true"`          // target, random, or path:DIR
 	Ranks       int    `yaml:"ranks"`
-	Reduce      string `yaml:"reduce"` // how ranks add up: auto, by NCCL where it can, or host
+	Reduce      string `yaml:"reduce"` // how ranks add up: auto, by NCCL where it can, layer by layer; end, that at a window's end; or host
 }
 
 // EvalConfig is the periodic acceptance measurement on held-out prompts.

@@ -115,7 +115,7 @@ func (c *Config) checkRecipe(p *checker) {
 	dir, isPath := strings.CutPrefix(d.Init, "path:")
 	p.ok(d.Init == "target" || d.Init == "random" || isPath && dir != "", "draft.init", "%q is neither target, random nor path:DIR", d.Init)
 	p.count("draft.ranks", d.Ranks, 1, 64)
-	p.ok(d.Reduce == "auto" || d.Reduce == "host", "draft.reduce", "%q is neither auto nor host", d.Reduce)
+	p.choice("draft.reduce", d.Reduce, "auto", "end", "host")
 	p.ok(d.Ranks <= c.Window.Batches, "draft.ranks", "%d ranks share the %d batches of window.batches: some would have none", d.Ranks, c.Window.Batches)
 }
 

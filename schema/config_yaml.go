@@ -85,7 +85,7 @@ var meaning = map[string]string{
 	"draft.mask_token_id": "-1: the tokenizer's <|mask|>",
 	"draft.init":          "target, random or path:DIR",
 	"draft.ranks":         "drafter processes",
-	"draft.reduce":        "how they add up: auto, between GPUs by NCCL; or host",
+	"draft.reduce":        "how they add up: auto, between GPUs by NCCL, layer by layer; end, at a window's end alone; or host",
 	"eval.prompts":        "held-out prompts; empty: no evaluation",
 	"eval.every":          "steps between evaluations; 0: only at the end",
 	"eval.limit":          "prompts of an evaluation",

@@ -50,7 +50,8 @@ func TestRanksWhoseDevicesAddUp(t *testing.T) {
 		ranks  int
 		reduce string
 		broken bool
-	}{{"two", 2, "auto", false}, {"three", 3, "auto", false}, {"two, whose library fails now and then", 2, "auto", true}, {"two, through the host", 2, "host", false}} {
+	}{{"two", 2, "auto", false}, {"three", 3, "auto", false}, {"two, at a window's end", 2, "end", false},
+		{"two, whose library fails now and then", 2, "auto", true}, {"two, through the host", 2, "host", false}} {
 		t.Run(c.name, func(t *testing.T) {
 			config.Draft.Ranks, config.Draft.Reduce = c.ranks, c.reduce
 			p := stagestest.New(t, config)
@@ -73,10 +74,13 @@ func TestRanksWhoseDevicesAddUp(t *testing.T) {
 				}
 			}
 			whole(t, p)
-			if c.reduce == "auto" {
+			if c.reduce != "host" {
 				left(t, ex)
 			} else if s := ex.State(); s.Invited != 0 {
 				t.Errorf("communicators: %+v", s)
+			}
+			if s := ex.State().Sums; c.reduce == "auto" && !c.broken && s <= len(want) || c.reduce == "end" && s > len(want) {
+				t.Errorf("%d windows, %d sums on the devices", len(want), s)
 			}
 			if c.broken && sums.Load() < 9 {
 				t.Error("nothing has failed")

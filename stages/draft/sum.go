@@ -55,6 +55,9 @@ func (t *trainer) reduce(ctx context.Context, o *window, s standing) (sum, error
 	}
 	round := reduce.Round{Gen: t.gen, Window: o.number, Epoch: s.epoch}
 	parts := t.partsOf(o, s)
+	if o.head != nil && !o.head.is(o) {
+		t.early.Void()
+	}
 	for _, p := range parts {
 		if p.Member != t.me {
 			continue

@@ -49,6 +49,7 @@ type trainer struct {
 
 	group  reduce.Group
 	shared *reduce.Shared  // the group, if other ranks may join
+	early  reduce.Early    // the group, if its sums may begin early
 	parts  []*model.Params // of the open window's sum: one, or in deterministic order one a batch
 	total  *model.Params   // their sum over all ranks; nil if that is parts[0]
 	wishes *wishes
@@ -161,6 +162,9 @@ func (t *trainer) openGroup() error {
 			return err
 		}
 		t.group = t.collected(n)
+		if cfg.Draft.Reduce == "auto" {
+			t.early, _ = t.group.(reduce.Early)
+		}
 		if err := t.w.KeepJournal(3*cfg.Window.Batches, t.me.Incarnation); err != nil { // roots of the sum, and of those just committed
 			return err
 		}
@@ -177,7 +181,7 @@ func (t *trainer) openGroup() error {
 // collected is the group of ranks whose devices add up themselves, or the shared one where they cannot or must not.
 func (t *trainer) collected(parts int) reduce.Group {
 	lib, ok := t.dev.(kernels.Collective)
-	if !ok || parts > 1 || t.w.Config.Draft.Reduce != "auto" { // several parts are added in their order
+	if !ok || parts > 1 || t.w.Config.Draft.Reduce == "host" { // several parts are added in their order
 		return t.shared
 	}
 	peer, err := lib.Peer()

@@ -26,6 +26,7 @@ type window struct {
 	waiting  int             // gradients that go into the sum when it has
 	roots    []string        // acknowledge subjects of what is in the parts
 	prepared uint64          // ledger sequence of this rank's last prepared record
+	head     *headStart      // of the sum over the ranks; nil: none
 }
 
 // scratch is a batch's gradient on its way into a part.
@@ -59,6 +60,8 @@ func (t *trainer) window(ctx context.Context) error {
 		t.w.Book.Enter(account.NoInput)
 		if s.complete {
 			t.w.Book.Enter(account.Window)
+		} else {
+			t.idle(ctx, o)
 		}
 		if err := t.progress(ctx, o, changed); err != nil {
 			return err
@@ -176,7 +179,7 @@ func (t *trainer) compute(ctx context.Context, o *window, it item) error {
 	t.w.Book.Enter(account.Compute)
 	defer t.w.Book.Enter(account.NoInput)
 	trained, began := t.traces.training(ctx, it.hop), time.Now()
-	err := t.use(ctx, r, func(feats kernels.Tensor) error { return t.gradient(&s, feats) })
+	err := t.use(ctx, r, func(feats kernels.Tensor) error { return t.gradient(ctx, o, &s, feats) })
 	trained(err)
 	if err != nil {
 		t.free(s)
@@ -194,7 +197,7 @@ func (t *trainer) compute(ctx context.Context, o *window, it item) error {
 }
 
 // gradient is the arithmetic of one batch: Σ weighted loss, Σ weight, and the gradient of the former.
-func (t *trainer) gradient(s *scratch, feats kernels.Tensor) error {
+func (t *trainer) gradient(ctx context.Context, o *window, s *scratch, feats kernels.Tensor) error {
 	h := s.item.hop.Record
 	p, err := t.run.Batch(h.Batch, h.Documents, h.Tokens)
 	if err != nil {
@@ -204,7 +207,10 @@ func (t *trainer) gradient(s *scratch, feats kernels.Tensor) error {
 	b := model.Batch{IDs: packed.IDs, Mask: packed.Mask, Offsets: packed.Offsets, Hidden: feats,
 		Anchors: t.run.Anchors(p, packed)}
 	s.grads.Zero()
-	r, err := t.drafter.Step(&b, t.loss, s.grads)
+	r, err := t.drafter.StepBySections(&b, t.loss, s.grads, t.bySections(ctx, o, s))
+	if err == nil {
+		t.computed(o, s)
+	}
 	s.tally = tallyOf(r, h, len(b.Anchors)*t.drafter.Config.BlockSize, packed)
 	return err
 }

@@ -1,0 +1,130 @@
+package draft
+
+import (
+	"context"
+	"slices"
+
+	"penstock/broker/policy"
+	"penstock/kernels"
+	"penstock/stages/internal/reduce"
+)
+
+// A window's sum over the ranks begins while the last batches are still being computed. Once every batch of the window has a
+// rank, a rank that has one left lets each layer be summed as soon as that batch's backward has completed it; one that has none
+// left, all of them. Nothing depends on it: the parts stand, and if one of them becomes another in the end, because a batch is
+// rejected or changes hands, the ranks sum anew. Until the commit nobody steps, as ever.
+
+// headStart is what this rank has let be summed of the open window: its part, and the gradient of the batch that it computes.
+type headStart struct {
+	batches int      // in the part
+	last    *scratch // of the batch; nil: none is left
+	given   int      // sections that may be summed
+
+	total, part, gradient []kernels.Tensor // by section
+}
+
+// bySections returns what a step on a batch of the open window calls for each section of the gradient.
+func (t *trainer) bySections(ctx context.Context, o *window, s *scratch) func(section int) {
+	if t.early == nil {
+		return nil
+	}
+	return func(section int) {
+		if section == 0 {
+			t.addRecorded(o)
+			t.start(ctx, o, s)
+		}
+		if o.head.of(s) {
+			t.give(o, section+1)
+		}
+	}
+}
+
+// computed lets be summed what a step has left of the sections that it has not called for.
+func (t *trainer) computed(o *window, s *scratch) {
+	if o.head.of(s) {
+		t.give(o, len(o.head.total))
+	}
+}
+
+// idle lets this rank's part of the open window be summed if it has nothing left to do in it.
+func (t *trainer) idle(ctx context.Context, o *window) {
+	if t.early != nil && t.start(ctx, o, nil) {
+		t.give(o, len(o.head.total))
+	}
+}
+
+// start begins the window's sum, if its batches are all taken, those of this rank are in its part but for the one being computed,
+// if there is one, and the group can.
+func (t *trainer) start(ctx context.Context, o *window, last *scratch) bool {
+	if o.head != nil || o.waiting > 0 {
+		return false
+	}
+	round, members, ok := t.allTaken(o, last)
+	if !ok {
+		return false
+	}
+	var parts []reduce.Part
+	for _, m := range members {
+		parts = append(parts, reduce.Part{Member: m})
+	}
+	h := &headStart{batches: len(o.summed), last: last}
+	h.total, h.part = t.drafter.Sections(t.total), t.drafter.Sections(t.parts[0])
+	if last != nil {
+		h.gradient = t.drafter.Sections(last.grads)
+	}
+	if !t.early.Begin(ctx, round, parts, h.total) {
+		return false
+	}
+	o.head = h
+	return true
+}
+
+// allTaken reports whether every batch of the window is done or being worked on, and by this rank at most the one.
+func (t *trainer) allTaken(o *window, last *scratch) (round reduce.Round, members []policy.Member, ok bool) {
+	t.w.Ledger.View(func(l *policy.Lineage) {
+		round, members = reduce.Round{Gen: l.Gen, Window: l.Next, Epoch: l.Epoch}, l.Members
+		ok = l.Gen == t.gen && l.Next == o.number && len(members) > 1 && slices.Contains(members, t.me) && l.Unclaimed(o.number, o.ids) == 0
+		for _, id := range o.ids {
+			own := l.Of(o.number, id).State == policy.Claimed && l.Of(o.number, id).Owner == t.me.Incarnation
+			if own && (last == nil || id != last.item.hop.Record.Index) {
+				ok = false
+			}
+		}
+	})
+	return round, members, ok
+}
+
+// give lets the first so many sections be summed.
+func (t *trainer) give(o *window, sections int) {
+	for h := o.head; h.given < sections; h.given++ {
+		i := h.given
+		t.dev.Copy(h.total[i], h.part[i])
+		if h.last != nil {
+			t.dev.Add(h.total[i], h.gradient[i])
+		}
+		t.early.Ready()
+	}
+}
+
+// addRecorded adds what the ledger has meanwhile.
+func (t *trainer) addRecorded(o *window) {
+	for {
+		select {
+		case s := <-t.recorded:
+			t.add(o, s)
+		default:
+			return
+		}
+	}
+}
+
+// of says whether it is for the gradient of a batch that is being computed.
+func (h *headStart) of(s *scratch) bool { return h != nil && h.last == s }
+
+// is says whether what was let be summed is the window's part now.
+func (h *headStart) is(o *window) bool {
+	if h.last == nil {
+		return len(o.summed) == h.batches
+	}
+	return len(o.summed) == h.batches+1 && o.summed[h.last.item.hop.Record.Index]
+}
