@@ -90,7 +90,11 @@ func (c *comm) open(gpu cu.CUContext, id []byte, rank, ranks int32) (err error) 
 	if err := cu.SetCurrentContext(gpu); err != nil {
 		return err
 	}
-	if c.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
+	_, first, err := cu.StreamPriorityRange()
+	if err != nil {
+		return err
+	}
+	if c.stream, err = cu.MakeStreamWithPriority(first, cu.NonBlocking); err != nil { // a rank that waits for room keeps the others waiting
 		return err
 	}
 	if c.after, err = cu.MakeEvent(cu.DisableTiming); err != nil {
