@@ -1,9 +1,11 @@
 package stages_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -37,6 +39,16 @@ func left(t *testing.T, ex *kernelstest.Exchange) {
 	}
 }
 
+// same holds that the losses of windows are those of one rank.
+func same(t *testing.T, got, want []float64) {
+	t.Helper()
+	for i := range want {
+		if i >= len(got) || math.Abs(got[i]-want[i]) > 1e-4*want[i] {
+			t.Fatalf("window %d: losses %v, of one rank %v", i, got, want)
+		}
+	}
+}
+
 func TestRanksWhoseDevicesAddUp(t *testing.T) {
 	config := stagestest.Config(t, 120, func(c *schema.Config) { small(c); c.Train.Epochs = 20; c.Train.MaxSteps = 30 })
 	p := stagestest.New(t, config)
@@ -67,12 +79,7 @@ func TestRanksWhoseDevicesAddUp(t *testing.T) {
 			if err := p.Run(t.Context(), g.watch(p)); err != nil {
 				t.Fatal(err)
 			}
-			got := losses(t, p)
-			for i := range want {
-				if d := math.Abs(got[i]-want[i]) / want[i]; d > 1e-4 {
-					t.Fatalf("window %d: loss %v, of one rank %v", i, got[i], want[i])
-				}
-			}
+			same(t, losses(t, p), want)
 			whole(t, p)
 			if c.reduce != "host" {
 				left(t, ex)
@@ -87,6 +94,49 @@ func TestRanksWhoseDevicesAddUp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A rank that finds a batch's features bad gives it up after another has let its part be summed: whoever gets it in the end, the sum is
+// that of one rank.
+func TestASumThatBeganWithoutABatch(t *testing.T) {
+	config := stagestest.Config(t, 120, func(c *schema.Config) { small(c); c.Train.Epochs = 20; c.Train.MaxSteps = 20; c.Train.MaxRejected = 1 })
+	p := stagestest.New(t, config)
+	if err := p.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	want := losses(t, p)
+	config.Draft.Ranks = 2
+	p = stagestest.New(t, config)
+	ex := exchanging(p)
+	open := p.Open
+	var mu sync.Mutex
+	doubted := map[uint64]bool{}
+	p.Open = func(instance, device string) (kernels.Device, error) {
+		dev, err := open(instance, device)
+		if err != nil || !strings.HasPrefix(instance, "draft-") {
+			return dev, err
+		}
+		return &doubter{dev.(collective), func(x kernels.Tensor, sum uint64) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			if x.Cols == 4096 || doubted[sum] || sum%3 > 0 { // a gradient, the second time, or a good one
+				return false
+			}
+			doubted[sum] = true
+			return true
+		}}, nil
+	}
+	var r records
+	if err := p.Run(t.Context(), func(ctx context.Context) error { return r.follow(ctx, p) }); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d suspects, %d dead, %+v", len(r.suspects), len(r.dead), ex.State())
+	if len(r.suspects) == 0 || len(r.dead) > 0 {
+		t.Errorf("suspects %+v, dead %+v; want some, and none", r.suspects, r.dead)
+	}
+	same(t, losses(t, p), want)
+	whole(t, p)
+	left(t, ex)
 }
 
 // Whenever a rank dies, the communicator dies with it, and those that are left form another.
@@ -108,4 +158,23 @@ func TestADeadRankEndsTheCommunicator(t *testing.T) {
 			t.Logf("batches by rank %v, %d rank epochs", g.added, len(g.epochs))
 		})
 	}
+}
+
+type collective interface {
+	kernels.Device
+	kernels.Collective
+}
+
+// doubter is a device that finds features bad now and then.
+type doubter struct {
+	collective
+	doubt func(x kernels.Tensor, sum uint64) bool
+}
+
+func (d *doubter) CheckFeatures(x kernels.Tensor) kernels.FeatureCheck {
+	seen := d.collective.CheckFeatures(x)
+	if d.doubt(x, seen.Checksum) {
+		seen.Checksum++
+	}
+	return seen
 }
