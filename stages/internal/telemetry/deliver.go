@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -51,6 +52,7 @@ type delivery struct {
 	from       *otlp.ResourceSpans // without spans
 	everywhere wire                // attributes of every span
 	limits     limits
+	bounds     *bounds // of a span; nil: none
 	onError    func(error)
 
 	mu      sync.Mutex
@@ -67,7 +69,7 @@ type delivery struct {
 
 func newDelivery(client otlptrace.Client, from *resource.Resource, device string, l limits, onError func(error)) *delivery {
 	return &delivery{client: client, from: &otlp.ResourceSpans{Resource: &otlpresource.Resource{Attributes: pairs(from.Attributes())}, SchemaUrl: from.SchemaURL()},
-		everywhere: wire(nil).text(spanAttribute, "penstock.device", device), limits: l, onError: onError}
+		everywhere: wire(nil).text(spanAttribute, "penstock.device", device), limits: l, bounds: readBounds(os.Getenv), onError: onError}
 }
 
 // start begins to deliver. Close ends it.
@@ -107,6 +109,14 @@ func (d *delivery) add(s *Span) {
 		return
 	}
 	d.scratch = d.scratch[:0].span(s, d.everywhere)
+	if d.bounds != nil {
+		cut, err := d.bounds.cut(d.scratch)
+		if err != nil {
+			d.onError(fmt.Errorf("export traces: a %s span within the bounds of the environment: %w", s.name, err))
+			return
+		}
+		d.scratch = cut
+	}
 	d.open.spans = d.open.spans.bytes(spansOfScope, d.scratch)
 	d.open.n++
 	d.held++

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -49,8 +50,16 @@ func official(t *testing.T, s *Span, kind trace.SpanKind, attributes ...attribut
 	return c.spans[0]
 }
 
-// TestSpansAreEncodedAsTheSDKDoes holds spans of every form, field by field, against what OpenTelemetry's exporter sends.
-func TestSpansAreEncodedAsTheSDKDoes(t *testing.T) {
+// form is a span and what the SDK is told of it.
+type form struct {
+	name       string
+	span       Span
+	kind       trace.SpanKind
+	attributes []attribute.KeyValue
+}
+
+// forms are spans of every form.
+func forms(t *testing.T) []form {
 	state, err := trace.ParseTraceState("vendor=x")
 	if err != nil {
 		t.Fatal(err)
@@ -70,12 +79,7 @@ func TestSpansAreEncodedAsTheSDKDoes(t *testing.T) {
 		o.Subject, o.Operation, o.Slot, o.Seq, o.Redelivered = "ps.fwd.b96", operation, slot, seq, redelivered
 		return o
 	}
-	for _, c := range []struct {
-		name       string
-		span       Span
-		kind       trace.SpanKind
-		attributes []attribute.KeyValue
-	}{
+	return []form{
 		{"a root", Span{name: Build, of: with(Sent, nil, 0, false)}, trace.SpanKindProducer, message("send")},
 		{"from another process", Span{name: Forward, of: with(Processed, &schema.SlotRef{Pool: "target-1"}, 1<<40, true), parent: remote}, trace.SpanKindConsumer,
 			message("process", attribute.String("penstock.pool", "target-1"), attribute.Int("penstock.slot", 0),
@@ -85,23 +89,67 @@ func TestSpansAreEncodedAsTheSDKDoes(t *testing.T) {
 		{"a failure", Span{name: Pack, of: batch, parent: remote, err: &fs.PathError{Op: "map", Path: "slab", Err: errors.New("gone")}}, trace.SpanKindInternal, of},
 		{"a step", Span{name: Step, of: Of{Batch: schema.Batch{Window: 9}}, batches: 2, links: []trace.SpanContext{remote, local}}, trace.SpanKindInternal,
 			[]attribute.KeyValue{attribute.Int("penstock.window", 9), attribute.Int("penstock.batches", 2), attribute.String("penstock.device", "cpu")}},
+	}
+}
+
+// pair returns a span as it is delivered, and as the SDK sends it.
+func (f *form) pair(t *testing.T) (got, want *otlp.Span) {
+	s := &f.span
+	s.start = time.Now().UnixNano()
+	s.end = s.start + 5_000_000
+	want, got = official(t, s, f.kind, f.attributes...), &otlp.Span{}
+	d := newDelivery(nil, resource.Empty(), "cpu", readLimits(os.Getenv), func(err error) { t.Errorf("%s: %v", f.name, err) })
+	d.add(s)
+	scope := &otlp.ScopeSpans{}
+	if err := proto.Unmarshal(d.open.spans, scope); err != nil || len(scope.Spans) != 1 {
+		t.Fatalf("%s: %v, %v", f.name, scope, err)
+	}
+	got = scope.Spans[0]
+	if got.Status == nil {
+		got.Status = &otlp.Status{} // unset is a status that is not there
+	}
+	for _, s := range []*otlp.Span{want, got} {
+		slices.SortFunc(s.Attributes, func(a, b *common.KeyValue) int { return strings.Compare(a.Key, b.Key) })
+	}
+	return got, want
+}
+
+// TestSpansAreEncodedAsTheSDKDoes holds spans of every form, field by field, against what OpenTelemetry's exporter sends.
+func TestSpansAreEncodedAsTheSDKDoes(t *testing.T) {
+	for _, f := range forms(t) {
+		if got, want := f.pair(t); !proto.Equal(got, want) {
+			t.Errorf("%s:\n got %v\nwant %v", f.name, got, want)
+		}
+	}
+}
+
+// TestSpansAreBoundedAsTheSDKDoes holds them against it where the environment sets bounds. Which attributes of too many are
+// dropped is each one's own affair.
+func TestSpansAreBoundedAsTheSDKDoes(t *testing.T) {
+	if readBounds(func(string) string { return "" }) != nil {
+		t.Error("bounds that nobody has set")
+	}
+	for name, values := range map[string][]string{
+		"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": {"0", "3", "-1", "nonsense"}, "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT": {"2"},
+		"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": {"0", "4", "1000"}, "OTEL_ATTRIBUTE_COUNT_LIMIT": {"5"},
+		"OTEL_SPAN_EVENT_COUNT_LIMIT": {"0", "1"}, "OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT": {"0", "1"}, "OTEL_SPAN_LINK_COUNT_LIMIT": {"0", "1", "2"},
 	} {
-		s := &c.span
-		s.start = time.Now().UnixNano()
-		s.end = s.start + 5_000_000
-		want, got := official(t, s, c.kind, c.attributes...), &otlp.Span{}
-		if err := proto.Unmarshal(wire(nil).span(s, wire(nil).text(spanAttribute, "penstock.device", "cpu")), got); err != nil {
-			t.Errorf("%s: %v", c.name, err)
-			continue
-		}
-		if got.Status == nil {
-			got.Status = &otlp.Status{} // unset is a status that is not there
-		}
-		for _, s := range []*otlp.Span{want, got} {
-			slices.SortFunc(s.Attributes, func(a, b *common.KeyValue) int { return strings.Compare(a.Key, b.Key) })
-		}
-		if !proto.Equal(got, want) {
-			t.Errorf("%s:\n got %v\nwant %v", c.name, got, want)
+		for _, value := range values {
+			t.Run(name+"="+value, func(t *testing.T) {
+				t.Setenv(name, value)
+				for _, f := range forms(t) {
+					got, want := f.pair(t)
+					if want.DroppedAttributesCount > 0 && len(got.Attributes) == len(want.Attributes) {
+						got.Attributes, want.Attributes = nil, nil
+					}
+					if value == "0" { // the SDK does not count events and links of which it keeps none
+						got.DroppedEventsCount, got.DroppedLinksCount = want.DroppedEventsCount, want.DroppedLinksCount
+					}
+					if !proto.Equal(got, want) {
+						t.Errorf("%s:\n got %v\nwant %v", f.name, got, want)
+					}
+				}
+			})
 		}
 	}
 }
