@@ -181,11 +181,11 @@ func newOperation(name string, kind otlp.Span_SpanKind) *Operation {
 func pairs(set []attribute.KeyValue) []*common.KeyValue {
 	out := make([]*common.KeyValue, len(set))
 	for i, kv := range set {
-		v := &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: fmt.Sprint(kv.Value.AsInterface())}}
+		v := &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: valid(fmt.Sprint(kv.Value.AsInterface()))}}
 		if kv.Value.Type() == attribute.INT64 {
 			v.Value = &common.AnyValue_IntValue{IntValue: kv.Value.AsInt64()}
 		}
-		out[i] = &common.KeyValue{Key: string(kv.Key), Value: v}
+		out[i] = &common.KeyValue{Key: valid(string(kv.Key)), Value: v}
 	}
 	return out
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -166,36 +165,6 @@ func TestQueueHoldsItsWaits(t *testing.T) {
 	}
 	if !bytes.Equal(credit.ParentSpanId, queue.SpanId) {
 		t.Error("a wait is a part of its queue")
-	}
-}
-
-func TestEndpointDecides(t *testing.T) {
-	for _, c := range []struct {
-		env      map[string]string
-		protocol string
-		on       bool
-	}{
-		{nil, "http/protobuf", false},
-		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x:4318"}, "http/protobuf", true},
-		{map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://x:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "grpc", true},
-		{map[string]string{"OTEL_TRACES_EXPORTER": "otlp"}, "http/protobuf", true},
-		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x:4318", "OTEL_TRACES_EXPORTER": "none"}, "http/protobuf", false},
-		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x:4318", "OTEL_SDK_DISABLED": "TRUE"}, "http/protobuf", false},
-	} {
-		protocol, on := exportProtocol(func(k string) string { return c.env[k] })
-		if protocol != c.protocol || on != c.on {
-			t.Errorf("%v: %s, %v", c.env, protocol, on)
-		}
-	}
-	var warned []error
-	for _, protocol := range []string{"grpc", "http/protobuf", "http/json"} {
-		c := newClient(protocol, func(err error) { warned = append(warned, err) })
-		if err := errors.Join(c.Start(t.Context()), c.Stop(t.Context())); err != nil {
-			t.Errorf("%s: %v", protocol, err)
-		}
-	}
-	if len(warned) != 1 || !strings.Contains(warned[0].Error(), `is "http/json": http/protobuf is used`) {
-		t.Errorf("warnings: %v", warned)
 	}
 }
 

@@ -14,9 +14,6 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -45,8 +42,7 @@ type Tracer struct {
 // batches is traced, from 0 to 1. onError is told of spans that could not be delivered; it must not block.
 func Open(ctx context.Context, p Process, share float64, onError func(error)) (*Tracer, error) {
 	t := &Tracer{recent: newRecent(p.Instance)}
-	protocol, on := exportProtocol(os.Getenv)
-	if !on {
+	if !exports(os.Getenv, onError) {
 		return t, nil
 	}
 	res, err := describe(ctx, p)
@@ -54,7 +50,7 @@ func Open(ctx context.Context, p Process, share float64, onError func(error)) (*
 		return nil, err
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(onError))
-	out := newDelivery(newClient(protocol, onError), res, p.Device, readLimits(os.Getenv), onError)
+	out := newDelivery(newClient(exportProtocol(os.Getenv), onError), res, p.Device, readLimits(os.Getenv), onError)
 	if err := out.start(ctx); err != nil {
 		return nil, fmt.Errorf("export traces: %w", err)
 	}
@@ -72,39 +68,6 @@ func (t *Tracer) export(out *delivery, share float64) {
 	}
 	t.inherit = sampler == "" || strings.HasPrefix(sampler, "parentbased_")
 	t.ids, t.out = sdktrace.NewTracerProvider(options...).Tracer(scopeName), out
-}
-
-// exportProtocol returns how spans are exported, and whether they are.
-func exportProtocol(env func(string) string) (string, bool) {
-	first := func(names ...string) string {
-		for _, n := range names {
-			if v := env(n); v != "" {
-				return v
-			}
-		}
-		return ""
-	}
-	endpoint := first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-	exporter := first("OTEL_TRACES_EXPORTER")
-	off := strings.EqualFold(env("OTEL_SDK_DISABLED"), "true") || exporter == "none" || endpoint == "" && exporter != "otlp"
-	protocol := first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-	if protocol == "" {
-		protocol = "http/protobuf"
-	}
-	return protocol, !off
-}
-
-// newClient returns the client of a protocol. One that is not there is warned of and ignored, as OpenTelemetry asks: a
-// variable that is set for the whole host keeps no run from starting.
-func newClient(protocol string, onError func(error)) otlptrace.Client {
-	switch protocol {
-	case "grpc":
-		return otlptracegrpc.NewClient()
-	case "http/protobuf":
-	default:
-		onError(fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q: http/protobuf is used; grpc is there too", protocol))
-	}
-	return otlptracehttp.NewClient(otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf)) // whatever the variable says
 }
 
 // describe is the resource: what is known here, overridden by OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
