@@ -64,14 +64,19 @@ func keysUnder(prefix string) []string {
 }
 
 // suggest names the known key that is nearest to a wrong one: the fewest edits over the whole key, or over its last part
-// if only the group is wrong or missing.
+// if only the group is wrong or missing. More than a third of what is compared is too far.
 func suggest(wrong string) string {
 	_, last := cutLast(wrong)
-	best, fewest := "", len(wrong)/3+2
-	keys := keysUnder("")
-	for _, k := range keys {
+	best, fewest := "", len(wrong)
+	far := func(a, b string) int {
+		if d := edits(a, b); d <= (len(b)+1)/3 {
+			return d
+		}
+		return len(wrong)
+	}
+	for _, k := range keysUnder("") {
 		group, name := cutLast(k)
-		for candidate, d := range map[string]int{k: min(edits(wrong, k), edits(last, name)+1), group: edits(wrong, group)} {
+		for candidate, d := range map[string]int{k: min(far(wrong, k), far(last, name)+1), group: far(wrong, group)} {
 			if candidate != "" && (d < fewest || d == fewest && best != "" && candidate < best) {
 				best, fewest = candidate, d
 			}

@@ -317,3 +317,12 @@ func TestMaskTokenIsArithmetic(t *testing.T) {
 		t.Errorf("%q", d)
 	}
 }
+
+func TestSuggest(t *testing.T) {
+	for wrong, want := range map[string]string{"train.los": "train.loss", "trian": "train", "anchors": "train.anchors", "optimizer.lr": "train.lr",
+		"foo.bar": "", "gpu.count": "", "learning_rate": "", "x": "", "": ""} {
+		if got := suggest(wrong); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", wrong, got, want)
+		}
+	}
+}

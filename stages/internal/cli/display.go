@@ -5,7 +5,9 @@ import (
 	"io"
 	"math"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -33,6 +35,14 @@ func newDisplay(w io.Writer) *display {
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// outliveReader keeps this process alive when whoever reads its output has ended, until what it returns is called: what is shown of
+// a run is then lost, the run goes on. Processes that are started meanwhile are not kept so.
+func outliveReader() (end func()) {
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	return func() { signal.Stop(broken) }
 }
 
 // every says how often show is worth calling.

@@ -42,8 +42,8 @@ func newEval(s streams) *cobra.Command {
 	flags.StringVar(&o.Target, "target", "", "model `DIR`")
 	flags.StringVar(&drafter, "drafter", "", "drafter `DIR`")
 	flags.StringVar(&o.Prompts, "prompts", "", "`FILE` with a JSON list of {id, prompt}")
-	flags.IntVar(&o.Limit, "limit", 0, "prompts from the front of the file; 0: all")
-	flags.IntVar(&o.MaxNew, "max-new", 160, "tokens of an answer")
+	countVar(flags, &o.Limit, "limit", 0, 0, "prompts from the front of the file; 0: all")
+	countVar(flags, &o.MaxNew, "max-new", 160, 1, "tokens of an answer")
 	flags.Bool("json", true, "the report is JSON in any case")
 	return cmd
 }

@@ -30,6 +30,7 @@ const (
 type mps struct {
 	cmd   *exec.Cmd
 	dir   string
+	held  *os.File // the directory, locked as long as this process lives
 	ended chan struct{}
 }
 
@@ -53,18 +54,18 @@ func startMPS(ctx context.Context, cfg schema.Config, dir *rundir.Dir) (m *mps, 
 		return nil, err.Error()
 	}
 	defer log.Close()
-	pipes, err := os.MkdirTemp("", "penstock-mps-") // a socket's path is short
+	pipes, held, err := makePipes()
 	if err != nil {
 		return nil, err.Error()
 	}
-	m = &mps{cmd: exec.Command(path, "-f"), dir: pipes, ended: make(chan struct{})}
+	m = &mps{cmd: exec.Command(path, "-f"), dir: pipes, held: held, ended: make(chan struct{})}
 	// The processes' own numbers of GPUs count from those that the service sees: it sees all.
 	m.cmd.Env = append(without(os.Environ(), "CUDA_VISIBLE_DEVICES"), m.env(), "CUDA_MPS_LOG_DIRECTORY="+pipes)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	// An interrupt typed at the terminal reaches `up` alone; what kills `up` ends the service too.
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := m.start(); err != nil {
-		os.RemoveAll(pipes)
+		m.clear()
 		return nil, fmt.Sprintf("the stages take turns on the GPU: %v", err)
 	}
 	if err := m.await(ctx); err != nil {
@@ -168,5 +169,11 @@ func (m *mps) stop() {
 	}
 	_ = m.cmd.Process.Kill() // nothing if it has ended
 	<-m.ended
+	m.clear()
+}
+
+// clear removes the service's directory.
+func (m *mps) clear() {
 	_ = os.RemoveAll(m.dir)
+	_ = m.held.Close()
 }

@@ -51,6 +51,38 @@ func mpsRun(t *testing.T, script string) (schema.Config, *rundir.Dir) {
 	return cfg, dir
 }
 
+// A directory whose owner was killed goes with the next start; one that is held stays, and one that is not yet.
+func TestMPSDirectoriesOfTheDead(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	alive, held, err := makePipes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	dead := filepath.Join(os.TempDir(), mpsDirs+"1")
+	fresh := filepath.Join(os.TempDir(), mpsDirs+"2")
+	for _, dir := range []string{dead, fresh} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{alive, dead} {
+		if err := os.WriteFile(filepath.Join(dir, "control"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own, mine, err := makePipes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Close()
+	for dir, want := range map[string]bool{alive: true, dead: false, fresh: true, own: true} {
+		if _, err := os.Stat(dir); (err == nil) != want {
+			t.Errorf("%s: %v, want it there: %v", dir, err, want)
+		}
+	}
+}
+
 func TestMPSStartsAnswersAndEnds(t *testing.T) {
 	cfg, dir := mpsRun(t, service)
 	m, why := startMPS(t.Context(), cfg, dir)

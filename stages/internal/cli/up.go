@@ -71,6 +71,7 @@ type outcome struct {
 // train runs all processes of a run until the drafter is trained, and ends them. Of a new run that cannot begin, nothing
 // stays. watch is given every record of the board.
 func train(ctx context.Context, f runtime.Flags, dir *rundir.Dir, d *display, watch func(schema.Record)) (outcome, error) {
+	defer outliveReader()()
 	lock, err := dir.Lock()
 	if err != nil {
 		return outcome{}, err

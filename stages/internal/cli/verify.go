@@ -47,7 +47,7 @@ func newVerify(s streams) *cobra.Command {
 	fs.StringVar(&o.TargetDir, "target", "", "model `DIR`")
 	fs.StringVar(&o.GoldenDir, "golden", "", "golden `DIR`")
 	fs.StringVar(&device, "device", "cpu", "cpu, or cuda[:K]")
-	fs.IntVar(&o.Decode, "decode", 0, "at most so many decoded prompts; 0: all")
+	countVar(fs, &o.Decode, "decode", 0, 0, "at most so many decoded prompts; 0: all")
 	fs.BoolVar(&asJSON, "json", false, "print JSON on a terminal too")
 	must(cmd, "target", "golden")
 	return cmd
