@@ -153,6 +153,10 @@ func checkSteps(t *testing.T, c schema.Config, traces map[string][]span, steps [
 	}
 }
 
+// parents are the spans that others are children of. A queue, of which there are several, is one of its message's sender.
+var parents = map[string]string{"forward": "build", "pack": "forward", "copy": "pack", "train": "pack", "commit": "train", "acknowledge": "train",
+	"credit wait": "queue", "slot wait": "queue"}
+
 // checkWhole holds the spans of one trace against those of a batch that was worked on once.
 func checkWhole(t *testing.T, id string, spans []span) {
 	t.Helper()
@@ -175,8 +179,6 @@ func checkWhole(t *testing.T, id string, spans []span) {
 			t.Errorf("trace %s has nothing of %s", id, want)
 		}
 	}
-	parents := map[string]string{"forward": "build", "pack": "forward", "train": "pack", "commit": "train", "acknowledge": "train",
-		"credit wait": "queue", "slot wait": "queue"}
 	kinds := map[string]trace.Span_SpanKind{"build": trace.Span_SPAN_KIND_PRODUCER, "forward": trace.Span_SPAN_KIND_CONSUMER,
 		"pack": trace.Span_SPAN_KIND_CONSUMER, "train": trace.Span_SPAN_KIND_CONSUMER, "acknowledge": trace.Span_SPAN_KIND_CLIENT}
 	for _, s := range spans {
