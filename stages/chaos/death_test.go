@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -170,5 +171,37 @@ func TestWorkOfADeadTargetIsBackAtOnce(t *testing.T) {
 	}
 	if l := r.ledger(); l["missing"] != 0 || l["duplicates"] != 0 || l["documents"] != 800 {
 		t.Errorf("ledger: %v", l)
+	}
+}
+
+// TestKilledAtTheSamePlaceEnds kills the only drafter some windows after each start, as the kernel does one that takes too much memory
+// there. Without a checkpoint it always comes to about the same window, and the run is given up with a word on memory.
+func TestKilledAtTheSamePlaceEnds(t *testing.T) {
+	const most = 60 // kills; few of them come at a later window than all before
+	bin := bins(t)
+	ctx, cancel := context.WithTimeout(t.Context(), *limit)
+	defer cancel()
+	r := newRun(t, bin, stagestest.Config(t, 200, func(c *schema.Config) {
+		c.Broker.AckWait = ackWait.String()
+		c.Save.Every = 1000
+		c.Train.Epochs = 4
+	}))
+	u := r.up(ctx)
+	n := 0
+	for pid := 0; n < most && u.reach(ctx, r.windows()+4); n++ {
+		if pid = r.kill("draft-1"); pid == 0 {
+			continue
+		}
+		gone := func() bool { return r.pids()["draft-1"] != pid || u.ended() }
+		if err := until(ctx, gone); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n == most {
+		t.Fatalf("the run goes on after %d kills of its drafter", n)
+	}
+	<-u.done
+	if u.err == nil || !strings.Contains(u.out.String(), "; something outside kills it, as the kernel does when memory runs out") {
+		t.Errorf("after %d kills: %v\n%s", n, u.err, &u.out)
 	}
 }

@@ -22,9 +22,10 @@ import (
 )
 
 // How hard `up` tries. A restart is cheap and work is redone exactly once, so it is tried soon and often; an instance
-// that dies this often while no window commits will not recover.
+// that dies this often while no window commits will not recover. Kills may have nothing to do with the place they come at.
 const (
 	restarts    = 6
+	kills       = 8
 	backoff     = 50 * time.Millisecond
 	maxBackoff  = 5 * time.Second
 	grace       = 30 * time.Second // a trainer writes a checkpoint in this time
@@ -81,7 +82,7 @@ func newRunning(dir *rundir.Dir, cfg schema.Config, needs []doctor.Need, d *disp
 	}
 	r.vitals = newVitals(wait, r.replace)
 	r.sup = supervise.New(supervise.Options{
-		Permanent: runtime.ExitPermanent, Restarts: restarts, Backoff: backoff, MaxBackoff: maxBackoff, Grace: grace,
+		Permanent: runtime.ExitPermanent, Restarts: restarts, Kills: kills, Backoff: backoff, MaxBackoff: maxBackoff, Grace: grace,
 		OnExit: r.onExit, PIDs: dir.WritePIDs,
 	})
 	return r, nil

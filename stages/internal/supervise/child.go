@@ -41,6 +41,7 @@ type child struct {
 	log   *os.File
 	from  int64 // size of the log when it started
 	since time.Time
+	stuck bool // and killed for that by its supervisor; the keeper's lock guards it
 }
 
 func (f forker) start(p Process) (*child, error) {

@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// killedOutside says what to look at when something outside kills a process.
+const killedOutside = "; something outside kills it, as the kernel does when memory runs out: look at `dmesg`, the memory of the host, the limit of the cgroup"
+
 // keeper keeps one process running until it is done, has failed for good, or is stopped.
 type keeper struct {
 	s    *Supervisor
@@ -18,8 +21,36 @@ type keeper struct {
 	mu       sync.Mutex
 	child    *child // nil between death and restart
 	stopping bool
+	tally    tally
+}
+
+// tally counts the deaths of a process.
+type tally struct {
 	deaths   int // since the last progress
-	failures int // those by no signal, since the work was further than ever
+	failures int // those that are its own doing, since the work was further than ever
+	kills    int // and those in which something outside killed it
+}
+
+func (t *tally) add(outside bool) {
+	t.deaths++
+	if outside {
+		t.kills++
+	} else {
+		t.failures++
+	}
+}
+
+// excess says of what there was too much, "" if of nothing.
+func (t tally) excess(o Options) string {
+	switch {
+	case t.deaths > o.Restarts:
+		return fmt.Sprintf("it died %d times without progress in between", t.deaths)
+	case t.failures > o.Restarts:
+		return fmt.Sprintf("it failed %d times before the run got any further", t.failures)
+	case t.kills > o.Kills:
+		return fmt.Sprintf("it was killed %d times before the run got any further", t.kills)
+	}
+	return ""
 }
 
 func newKeeper(s *Supervisor, p Process) *keeper {
@@ -54,11 +85,9 @@ func (k *keeper) keep(c *child) {
 		k.mu.Lock()
 		k.child = nil
 		stopping := k.stopping
-		k.deaths++
-		if exit.Code > 0 {
-			k.failures++
-		}
-		deaths, failures := k.deaths, k.failures
+		outside := exit.Signal == syscall.SIGKILL && !c.stuck
+		k.tally.add(outside)
+		tally := k.tally
 		k.mu.Unlock()
 		exit.Stopped = stopping
 
@@ -73,15 +102,16 @@ func (k *keeper) keep(c *child) {
 		case exit.Code == k.s.o.Permanent:
 			k.s.fail(&Failure{Exit: exit, Reason: "it cannot run as configured"})
 			return
-		case deaths > k.s.o.Restarts:
-			k.s.fail(&Failure{Exit: exit, Reason: fmt.Sprintf("it died %d times without progress in between", deaths)})
-			return
-		case failures > k.s.o.Restarts:
-			k.s.fail(&Failure{Exit: exit, Reason: fmt.Sprintf("it failed %d times before the run got any further", failures)})
+		}
+		if why := tally.excess(k.s.o); why != "" {
+			if outside {
+				why += killedOutside
+			}
+			k.s.fail(&Failure{Exit: exit, Reason: why})
 			return
 		}
 		var err error
-		if c, err = k.restart(max(deaths, failures)); err != nil {
+		if c, err = k.restart(max(tally.deaths, tally.failures)); err != nil {
 			k.s.fail(fmt.Errorf("restart %s: %w", k.p.Name, err))
 			return
 		}
@@ -111,20 +141,20 @@ func (k *keeper) restart(deaths int) (*child, error) {
 func (k *keeper) forgive(all bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.deaths = 0
+	k.tally.deaths = 0
 	if all {
-		k.failures = 0
+		k.tally = tally{}
 	}
 }
 
 func (k *keeper) kill(pid int) bool {
 	k.mu.Lock()
-	c := k.child
-	k.mu.Unlock()
-	if c == nil || pid != 0 && c.pid() != pid {
+	defer k.mu.Unlock()
+	if k.child == nil || pid != 0 && k.child.pid() != pid {
 		return false
 	}
-	c.signal(syscall.SIGKILL)
+	k.child.stuck = true
+	k.child.signal(syscall.SIGKILL)
 	return true
 }
 

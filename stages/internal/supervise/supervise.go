@@ -2,7 +2,7 @@
 //
 // A process dies with its supervisor, whatever kills that. One that exits 0 is done; one that exits with the
 // permanent code has said that starting it again is pointless; any other death is followed by a restart with
-// growing delay, until it has died too often without progress in between, or failed by itself too often at the same place.
+// growing delay, until it has died too often without progress in between, or too often at the same place.
 package supervise
 
 import (
@@ -28,6 +28,7 @@ type Process struct {
 type Options struct {
 	Permanent  int           // exit code that is not followed by a restart
 	Restarts   int           // of one instance without what forgives in between, see Progress; one more death ends in a Failure
+	Kills      int           // the same for deaths by somebody else's SIGKILL at the same place
 	Backoff    time.Duration // delay of the first restart; doubles with each death that no progress separates
 	MaxBackoff time.Duration
 	Grace      time.Duration // between SIGTERM and SIGKILL in Stop
@@ -123,8 +124,8 @@ func (s *Supervisor) PIDs() []int {
 // Failed delivers the first failure that no restart can mend, a *Failure where a process is to blame.
 func (s *Supervisor) Failed() <-chan error { return s.fails }
 
-// Progress says that the work as a whole advances: deaths so far no longer count against the limit. If it only comes again to
-// where it has been, those still count in which a process ended by itself: it may do so there each time.
+// Progress says that the work as a whole advances: deaths so far no longer count as those without progress. If it only comes
+// again to where it has been, they still count as those at the same place: a process may fail or be killed there each time.
 func (s *Supervisor) Progress(further bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -203,31 +203,55 @@ func TestFailingAtTheSamePlaceEnds(t *testing.T) {
 	}
 }
 
-func TestKillsAtTheSamePlaceAreForgiven(t *testing.T) {
-	exits := make(chan Exit, 16)
-	pids := make(chan int, 16)
-	s := newTest(t, Options{
-		Restarts: 2,
-		OnExit:   func(e Exit) { exits <- e },
-		PIDs:     func(m map[string]int) error { pids <- m["a"]; return nil },
-	})
-	if err := s.Start(script("a", t.TempDir(), "wait")); err != nil {
-		t.Fatal(err)
-	}
-	for range 5 {
-		pid := <-pids
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		<-pids // none
-		<-exits
-		s.Progress(false)
-	}
-	<-pids
-	select {
-	case err := <-s.Failed():
-		t.Fatal(err)
-	default:
+// TestBeingKilledAtTheSamePlaceEnds has a process killed again and again, after each of which the work comes as far as said:
+// what kills it from outside is told from what is stuck, and forgiven only when the work gets further than ever.
+func TestBeingKilledAtTheSamePlaceEnds(t *testing.T) {
+	outside := func(_ *Supervisor, pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
+	stuck := func(s *Supervisor, pid int) { s.Kill("a", pid) }
+	again, further := func(s *Supervisor) { s.Progress(false) }, func(s *Supervisor) { s.Progress(true) }
+	for _, c := range []struct {
+		name  string
+		kill  func(*Supervisor, int)
+		after func(*Supervisor)
+		most  int // kills that a process survives; 0: any number
+		want  string
+	}{
+		{"killed", outside, again, 3, "killed 4 times before the run got any further; something outside kills it, as"},
+		{"killed, and further", outside, further, 0, ""},
+		{"killed without progress", outside, func(*Supervisor) {}, 2, "died 3 times without progress in between; something outside kills it, as"},
+		{"stuck", stuck, again, 2, "failed 3 times before the run got any further; log"},
+		{"stuck, and further", stuck, further, 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			exits, pids := make(chan Exit), make(chan int, 64)
+			s := newTest(t, Options{
+				Restarts: 2, Kills: 3,
+				OnExit: func(e Exit) { exits <- e },
+				PIDs:   func(m map[string]int) error { pids <- m["a"]; return nil },
+			})
+			if err := s.Start(script("a", t.TempDir(), "wait")); err != nil {
+				t.Fatal(err)
+			}
+			for n := 0; n < 8; n++ {
+				select {
+				case pid := <-pids:
+					c.kill(s, pid)
+				case err := <-s.Failed():
+					if n != c.most+1 || c.want == "" || !strings.Contains(err.Error(), c.want) {
+						t.Errorf("after %d kills: %v", n, err)
+					}
+					return
+				}
+				<-pids // none
+				<-exits
+				c.after(s)
+			}
+			<-pids
+			if c.want != "" {
+				t.Errorf("it is started again and again")
+			}
+			go func() { <-exits }() // of the end
+		})
 	}
 }
 
@@ -236,9 +260,9 @@ func TestKilledProcessIsReportedThenRestarted(t *testing.T) {
 	pids := make(chan int, 16)
 	exits := make(chan Exit, 16)
 	s := newTest(t, Options{
-		Restarts: 1,
-		OnExit:   func(e Exit) { exits <- e },
-		PIDs:     func(m map[string]int) error { pids <- m["a"]; return nil },
+		Restarts: 1, Kills: 1,
+		OnExit: func(e Exit) { exits <- e },
+		PIDs:   func(m map[string]int) error { pids <- m["a"]; return nil },
 	})
 	if err := s.Start(script("a", dir, "wait")); err != nil {
 		t.Fatal(err)
