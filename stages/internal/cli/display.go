@@ -45,6 +45,18 @@ func outliveReader() (end func()) {
 	return func() { signal.Stop(broken) }
 }
 
+// room is the columns and lines of where a table is written: without end if that is no terminal.
+func room(w io.Writer) (width, height int) {
+	if !isTerminal(w) {
+		return math.MaxInt, math.MaxInt
+	}
+	width, height, err := term.GetSize(int(w.(*os.File).Fd()))
+	if err != nil || width < 1 || height < 2 { // it does not say
+		return monitor.Width, math.MaxInt
+	}
+	return width, height
+}
+
 // every says how often show is worth calling.
 func (d *display) every() time.Duration {
 	if d.tty {
@@ -61,10 +73,7 @@ func (d *display) show(v monitor.View) {
 		return
 	}
 	d.erase()
-	width, height, err := term.GetSize(int(d.w.(*os.File).Fd()))
-	if err != nil || width < 1 || height < 2 { // it does not say
-		width, height = monitor.Width, math.MaxInt
-	}
+	width, height := room(d.w)
 	lines := v.Table(width) // lines that are broken, or a taller table, could not be erased
 	lines = lines[:min(len(lines), height-1)]
 	fmt.Fprint(d.w, strings.Join(lines, "\n"), "\n")

@@ -81,7 +81,8 @@ func status(ctx context.Context, f runtime.Flags, dir *rundir.Dir, out io.Writer
 		fmt.Fprintln(out, "finished")
 		return printSummary(out, dir, false)
 	}
-	_, err = fmt.Fprintln(out, strings.Join(st.Live.Table(monitor.Width), "\n"))
+	width, _ := room(out)
+	_, err = fmt.Fprintln(out, strings.Join(st.Live.Table(width), "\n"))
 	return err
 }
 

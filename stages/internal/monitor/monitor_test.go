@@ -141,7 +141,7 @@ func TestTableFitsTheTerminal(t *testing.T) {
 		}
 		columns := rapid.IntRange(1, 2*Width).Draw(t, "columns")
 		for _, line := range v.Table(columns) {
-			if n := utf8.RuneCountInString(line); n > min(columns, Width) {
+			if n := utf8.RuneCountInString(line); n > columns {
 				t.Fatalf("%d columns: %q", n, line)
 			}
 			if strings.ContainsAny(line, "\n\r") {
@@ -149,6 +149,15 @@ func TestTableFitsTheTerminal(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTableIsWhole where columns do not matter, as in a file.
+func TestTableIsWhole(t *testing.T) {
+	why := strings.Repeat("a free slot ", 20)
+	v := View{Stages: []Stage{{Instance: "target-1", Waiting: why}}}
+	if lines := v.Table(math.MaxInt); !strings.HasSuffix(lines[len(lines)-1], strings.TrimRight(why, " ")) {
+		t.Errorf("cut: %q", lines[len(lines)-1])
+	}
 }
 
 func TestNumbers(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// Width is the most columns that Table uses.
+// Width is the columns of a terminal that does not say how many it has.
 const Width = 80
 
 // Line is the view in one line, for a log.
@@ -70,11 +70,11 @@ func (v View) pending() string {
 	return strings.Join(words, ", ")
 }
 
-// Table is the view in lines of at most so many columns; more than Width it does not use.
+// Table is the view in lines of at most so many columns. What comes last in a line, and can be long, is cut first.
 func (v View) Table(columns int) []string {
 	var lines []string
 	add := func(format string, args ...any) {
-		lines = append(lines, clip(fmt.Sprintf(format, args...), min(columns, Width)))
+		lines = append(lines, clip(fmt.Sprintf(format, args...), columns))
 	}
 
 	share := 0.0
