@@ -25,7 +25,7 @@ import (
 // that dies this often while no window commits will not recover. Kills may have nothing to do with the place they come at.
 const (
 	restarts    = 6
-	kills       = 8
+	kills       = 20
 	backoff     = 50 * time.Millisecond
 	maxBackoff  = 5 * time.Second
 	grace       = 30 * time.Second // a trainer writes a checkpoint in this time
