@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -109,21 +108,14 @@ func TestASumThatBeganWithoutABatch(t *testing.T) {
 	p = stagestest.New(t, config)
 	ex := exchanging(p)
 	open := p.Open
-	var mu sync.Mutex
-	doubted := map[uint64]bool{}
+	var doubted sums
 	p.Open = func(instance, device string) (kernels.Device, error) {
 		dev, err := open(instance, device)
 		if err != nil || !strings.HasPrefix(instance, "draft-") {
 			return dev, err
 		}
 		return &doubter{dev.(collective), func(x kernels.Tensor, sum uint64) bool {
-			mu.Lock()
-			defer mu.Unlock()
-			if x.Cols == 4096 || doubted[sum] || sum%3 > 0 { // a gradient, the second time, or a good one
-				return false
-			}
-			doubted[sum] = true
-			return true
+			return x.Cols != 4096 && sum%3 == 0 && doubted.first(sum) // not of a gradient
 		}}, nil
 	}
 	var r records

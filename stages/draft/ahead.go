@@ -16,8 +16,9 @@ import (
 
 // headStart is what this rank has let be summed of the open window: its part, and the gradient of the batch that it computes.
 type headStart struct {
-	batches int      // in the part
+	batches int      // in it
 	last    *scratch // of the batch; nil: none is left
+	dropped bool     // the gradient: it goes into no part
 	given   int      // sections that may be summed
 
 	total, part, gradient []kernels.Tensor // by section
@@ -70,6 +71,7 @@ func (t *trainer) start(ctx context.Context, o *window, last *scratch) bool {
 	h := &headStart{batches: len(o.summed), last: last}
 	h.total, h.part = t.drafter.Sections(t.total), t.drafter.Sections(t.parts[0])
 	if last != nil {
+		h.batches++
 		h.gradient = t.drafter.Sections(last.grads)
 	}
 	if !t.early.Begin(ctx, round, parts, h.total) {
@@ -121,10 +123,12 @@ func (t *trainer) addRecorded(o *window) {
 // of says whether it is for the gradient of a batch that is being computed.
 func (h *headStart) of(s *scratch) bool { return h != nil && h.last == s }
 
-// is says whether what was let be summed is the window's part now.
-func (h *headStart) is(o *window) bool {
-	if h.last == nil {
-		return len(o.summed) == h.batches
+// drop says that a gradient goes into no part. Its batch may come again, on other features.
+func (h *headStart) drop(s *scratch) {
+	if h != nil && h.last != nil && h.last.item.hop.Record.Index == s.item.hop.Record.Index {
+		h.dropped = true
 	}
-	return len(o.summed) == h.batches+1 && o.summed[h.last.item.hop.Record.Index]
 }
+
+// is says whether what was let be summed is the window's part now.
+func (h *headStart) is(o *window) bool { return !h.dropped && len(o.summed) == h.batches }

@@ -182,6 +182,7 @@ func (t *trainer) compute(ctx context.Context, o *window, it item) error {
 	err := t.use(ctx, r, func(feats kernels.Tensor) error { return t.gradient(ctx, o, &s, feats) })
 	trained(err)
 	if err != nil {
+		o.head.drop(&s)
 		t.free(s)
 		if err := t.giveUp(ctx, it, err); err != nil {
 			return fmt.Errorf("batch %d: %w", r.Index, err)
@@ -260,6 +261,8 @@ func (t *trainer) add(o *window, s scratch) {
 	o.waiting--
 	if s.err == nil {
 		t.sum(o, s)
+	} else {
+		o.head.drop(&s)
 	}
 	t.free(s)
 }
