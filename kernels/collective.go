@@ -24,8 +24,9 @@ type Peer struct {
 // a time uses it; Mark is for the one that uses the device, which closes the device only after the communicator.
 type Comm interface {
 	// Mark returns what tells the goroutine that uses the communicator whether the device's work before Mark is complete. It holds
-	// until Wait. Mark may be called at any time: after Close, what it returns gives an error.
-	Mark() (reached func() (bool, error))
+	// until Wait. Mark may be called at any time: after Close, what it returns gives an error. The answer may wait for other ranks
+	// to enqueue what this one has; if ctx ends meanwhile, the communicator is good for nothing.
+	Mark() (reached func(ctx context.Context) (bool, error))
 	// AllReduce enqueues dst = Σ src over the ranks, beside the device's work: what that has to do with the two is complete. dst may
 	// be src. It is undefined until Wait, and src must not change before.
 	AllReduce(dst, src Tensor)

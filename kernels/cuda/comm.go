@@ -149,14 +149,14 @@ func (c *comm) during(ctx context.Context, f func() error) error {
 }
 
 // Mark implements [base.Comm].
-func (c *comm) Mark() func() (bool, error) {
+func (c *comm) Mark() func(context.Context) (bool, error) {
 	e, err := c.mark()
 	if err != nil {
 		err = fmt.Errorf("cuda:%d: mark: %w", c.dev.ordinal, err)
-		return func() (bool, error) { return false, err }
+		return func(context.Context) (bool, error) { return false, err }
 	}
-	return func() (ok bool, err error) {
-		err = c.wait(func() (err error) {
+	return func(ctx context.Context) (ok bool, err error) {
+		err = c.during(ctx, func() (err error) {
 			ok, err = happened(e)
 			return err
 		})

@@ -106,8 +106,9 @@ func TestCollectiveBesideWork(t *testing.T) {
 	seats := pair(t, devices)
 	want := make([]float32, sections*cut)
 	var totals [2]base.Tensor
-	ready := [2]chan func() (bool, error){make(chan func() (bool, error), sections), make(chan func() (bool, error), sections)}
+	var ready [2]chan func(context.Context) (bool, error)
 	for rank, d := range devices {
+		ready[rank] = make(chan func(context.Context) (bool, error), sections)
 		half := d.AllocHalf(side, side)
 		product := d.AllocHalf(side, side)
 		part := kernelstest.New(d, 1, sections*cut, kernelstest.Pattern(sections*cut, uint64(rank)))
@@ -136,7 +137,7 @@ func TestCollectiveBesideWork(t *testing.T) {
 			for i := range sections {
 				for mark, ok := <-ready[rank], false; !ok; {
 					var err error
-					if ok, err = mark(); err != nil {
+					if ok, err = mark(t.Context()); err != nil {
 						return err
 					}
 				}

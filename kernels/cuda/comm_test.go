@@ -45,7 +45,7 @@ func TestCollectiveOfOne(t *testing.T) {
 	for range 3 {
 		d.Add(x, x)
 		for reached, ok := c.Mark(), false; !ok; {
-			if ok, err = reached(); err != nil {
+			if ok, err = reached(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -60,7 +60,7 @@ func TestCollectiveOfOne(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if ok, err := c.Mark()(); ok || !errors.Is(err, errGivenUp) {
+	if ok, err := c.Mark()(t.Context()); ok || !errors.Is(err, errGivenUp) {
 		t.Errorf("a mark after the end: %v, %v", ok, err)
 	}
 }

@@ -203,9 +203,17 @@ type seat struct {
 	gone bool
 }
 
-func (s *seat) Mark() func() (bool, error) {
-	return func() (bool, error) {
+// Mark waits for the others' latest sum, as a library that has yet to reach them for it.
+func (s *seat) Mark() func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
 		if err := s.g.fault("mark"); err != nil {
+			return false, err
+		}
+		err := s.g.ex.await(ctx, func() bool {
+			n := s.done + len(s.dsts)
+			return s.gone || n == 0 || !slices.ContainsFunc(s.r.sums[n-1], missing)
+		})
+		if err != nil {
 			return false, err
 		}
 		s.g.ex.mu.Lock()

@@ -31,7 +31,7 @@ type ahead struct {
 	given   int  // sections that are ready, or will be with their marks
 	void    bool // the part will be another
 	settled bool // no more will be ready
-	marks   chan func() (bool, error)
+	marks   chan func(context.Context) (bool, error)
 	told    chan struct{} // closed once the word counts all that is given, and more will not come
 	done    chan struct{} // closed when it has ended
 	err     error         // with which it has
@@ -45,7 +45,7 @@ func (c *Collective) Begin(ctx context.Context, r Round, parts []Part, sections 
 	if c.barred || c.comm == nil || c.ahead != nil || c.epoch != [2]uint32{r.Gen, r.Epoch} || len(sections) > mostSections {
 		return false
 	}
-	a := &ahead{round: r, sections: sections, comm: c.comm, marks: make(chan func() (bool, error), len(sections)),
+	a := &ahead{round: r, sections: sections, comm: c.comm, marks: make(chan func(context.Context) (bool, error), len(sections)),
 		told: make(chan struct{}), done: make(chan struct{}),
 		tell: func(s stage, n int) { c.slab.SetGeneration(0, uint64(r.word(s, n))) }}
 	for _, p := range parts {
@@ -118,6 +118,8 @@ func (a *ahead) count() int {
 
 func (a *ahead) run(ctx context.Context) {
 	defer close(a.done)
+	ctx, end := inUnison(ctx, a.round, a.views)
+	defer end()
 	if a.err = a.sum(ctx); a.err != nil {
 		a.tell(parted, 0)
 		a.closed = a.comm.Close()
@@ -127,12 +129,12 @@ func (a *ahead) run(ctx context.Context) {
 // sum enqueues the sums of the sections that all members count, until all have brought their parts.
 func (a *ahead) sum(ctx context.Context) error {
 	own, begun, marks, told := 0, 0, a.marks, false
-	var mark func() (bool, error)
+	var mark func(context.Context) (bool, error)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for poll := minPoll; ; poll = min(2*poll, slowPoll) {
 		if mark != nil {
-			reached, err := mark()
+			reached, err := mark(ctx)
 			if err != nil {
 				return err
 			}
@@ -146,10 +148,7 @@ func (a *ahead) sum(ctx context.Context) error {
 			told = true
 			close(a.told)
 		}
-		least, final, err := a.others()
-		if err != nil {
-			return err
-		}
+		least, final := a.others()
 		for ; begun < min(own, least); begun++ {
 			a.comm.AllReduce(a.sections[begun], a.sections[begun])
 			poll = minPoll
@@ -175,18 +174,12 @@ func (a *ahead) sum(ctx context.Context) error {
 }
 
 // others returns how many sections all other members count, and whether they will not count more.
-func (a *ahead) others() (least int, final bool, err error) {
+func (a *ahead) others() (least int, final bool) {
 	least, final = len(a.sections), true
 	for _, v := range a.views {
-		w, err := v.Generation(0)
-		if err != nil {
-			return 0, false, errGone
-		}
+		w, _ := v.Generation(0) // 0 of one that has ended
 		at, sections := word(w).at(a.round)
-		if at == laid || at == parted {
-			return 0, false, errLaid
-		}
 		least, final = min(least, sections), final && at >= brought
 	}
-	return least, final, nil
+	return least, final
 }

@@ -167,6 +167,55 @@ func TestASumThatBeginsInVain(t *testing.T) {
 	}
 }
 
+// A member that tells what it has ready and is frozen before it sums leaves the others' devices waiting for it. When it dies they are
+// free of it, wherever they are.
+func TestAMemberThatTellsAndDies(t *testing.T) {
+	for name, brings := range map[string]bool{"while they compute": false, "when they bring": true} {
+		t.Run(name, func(t *testing.T) {
+			c := assemble(t, 3)
+			defer c.disband()
+			c.round(Round{1, 0, 2})
+			e := c.fill(Round{1, 1, 2})
+			frozen, present := c.members[2], slices.Clone(c.members[:2])
+			c.groups[frozen].slab.SetGeneration(0, uint64(e.word(early, 3)))
+			for _, m := range present {
+				e.begin(m, 3)
+			}
+			if err := c.ex.Await(t.Context(), func(s kernelstest.Exchanged) bool { return s.Waiting == 2 }); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			over := errors.New("the rank epoch is over")
+			outcomes := make(chan []outcome, 1)
+			sum := func() { outcomes <- e.sum(ctx, present...) }
+			if brings {
+				go sum()
+			}
+			if err := c.groups[frozen].Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.ex.Await(t.Context(), func(s kernelstest.Exchanged) bool { return s.Open == 0 }); err != nil {
+				t.Fatal(err)
+			}
+			if !brings {
+				go sum()
+			}
+			cancel(over)
+			for i, o := range <-outcomes {
+				if !errors.Is(o.err, over) {
+					t.Errorf("%s: %v", present[i].Rank, o.err)
+				}
+			}
+			delete(c.groups, frozen)
+			c.members = present
+			c.round(Round{1, 1, 3})
+			if s := c.ex.State(); s.Open != 2 {
+				t.Errorf("in the next epoch: %+v", s)
+			}
+		})
+	}
+}
+
 func (e *earlyRound) fail(member int, at string) {
 	culprit := e.peers[e.members[member]]
 	e.ex.Fail(func(p kernels.Peer, step string) error {

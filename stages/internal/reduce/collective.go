@@ -150,13 +150,8 @@ func (c *Collective) together(ctx context.Context, r Round, parts []Part, total 
 	if err := fit(offers); err != nil {
 		return nil, err
 	}
-	round, cancel := context.WithCancelCause(ctx)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		cancel(dissent(round, r, views))
-	}()
-	defer func() { cancel(nil); <-watched }()
+	round, end := inUnison(ctx, r, views)
+	defer end()
 	if c.comm == nil {
 		if err := c.join(round, r, parts); err != nil {
 			return nil, err
@@ -226,6 +221,17 @@ func (c *Collective) join(ctx context.Context, r Round, parts []Part) error {
 	c.id = id
 	c.log.Info("ranks add up on their devices", "library", c.peer.Library, "ranks", len(parts), "epoch", r.Epoch, "joined_in", time.Since(began).Round(time.Millisecond))
 	return nil
+}
+
+// inUnison returns a context that ends when a member has laid its part out, or has ended. Its owner ends it otherwise.
+func inUnison(ctx context.Context, r Round, views []*mem.View) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		cancel(dissent(ctx, r, views))
+	}()
+	return ctx, func() { cancel(nil); <-watched }
 }
 
 // dissent waits until a member has laid its part out, or has ended, and says so; nil once ctx ends.
