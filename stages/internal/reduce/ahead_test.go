@@ -297,6 +297,81 @@ func TestNoEarlySumHangs(t *testing.T) {
 	})
 }
 
+// Whenever in an early round a member dies, no Sum gives anything, a ctx that ends ends each, and those that are left go on, with
+// another process of it.
+func TestDeathsInAnEarlyRound(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := assemble(t, rapid.IntRange(2, 3).Draw(rt, "ranks"))
+		defer c.disband()
+		r := Round{1, 0, 1}
+		for range rapid.IntRange(1, 3).Draw(rt, "deaths") {
+			c.round(r)
+			r.Window++
+			e := c.fill(r)
+			victim := c.members[rapid.IntRange(0, len(c.members)-1).Draw(rt, "victim")]
+			peer := c.peers[victim]
+			present := slices.DeleteFunc(slices.Clone(c.members), func(m policy.Member) bool { return m == victim })
+			die := func() {
+				if err := c.groups[victim].Close(); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			at := rapid.SampledFrom([]string{"before it begins", "early", "held", "while others sum", "brought"}).Draw(rt, "dies")
+			if at == "before it begins" {
+				die()
+			}
+			for _, m := range c.members {
+				c.ex.Hold(c.peers[m], rapid.Bool().Draw(rt, "held"))
+				if ready := rapid.IntRange(-1, 3).Draw(rt, "ready"); ready >= 0 && !(m == victim && at == "before it begins") {
+					e.begin(m, ready)
+				}
+			}
+			if at == "held" {
+				die()
+			}
+			for _, m := range c.members {
+				c.ex.Hold(c.peers[m], false)
+			}
+			if at == "early" {
+				die()
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			over := errors.New("the rank epoch is over")
+			go func() {
+				switch at {
+				case "brought":
+					if err := c.groups[victim].Bring(r, 0, nil); err != nil {
+						t.Error(err)
+					}
+					die()
+				case "while others sum":
+					die()
+				}
+				cancel(over)
+			}()
+			for i, o := range e.sum(ctx, present...) {
+				if !errors.Is(o.err, over) {
+					rt.Fatalf("%s in %+v: %v, %v", present[i].Rank, r, o.total, o.err)
+				}
+			}
+			<-ctx.Done()
+			delete(c.groups, victim)
+			c.members = present
+			r.Epoch++
+			if rapid.Bool().Draw(rt, "alone for a window") && len(present) == 1 {
+				r.Window++
+				c.groups[present[0]].Withdraw()
+			}
+			c.enlist(victim.Rank, peer)
+		}
+		r.Epoch++
+		c.round(r)
+		if s := c.ex.State(); s.Open != len(c.members) {
+			rt.Fatalf("in the next epoch: %+v", s)
+		}
+	})
+}
+
 // A word tells its round, its stage and its count, and is none of another round.
 func TestWord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
