@@ -28,21 +28,20 @@ type ahead struct {
 	tell     func(s stage, sections int)
 	cancel   context.CancelCauseFunc
 
-	given   int  // sections that are ready, or will be with their marks
-	void    bool // the part will be another
-	settled bool // no more will be ready
-	marks   chan func(context.Context) (bool, error)
-	told    chan struct{} // closed once the word counts all that is given, and more will not come
-	done    chan struct{} // closed when it has ended
-	err     error         // with which it has
-	closed  error         // of closing the communicator then
+	given  int                                      // sections that are ready, or will be with their marks
+	void   bool                                     // the part will be another
+	marks  chan func(context.Context) (bool, error) // closed when no more will be ready
+	told   chan struct{}                            // closed once the word counts all that is given, and more will not come
+	done   chan struct{}                            // closed when it has ended
+	err    error                                    // with which it has
+	closed error                                    // of closing the communicator then
 }
 
 var errVain = errors.New("the sum was begun in vain")
 
 // Begin implements [Early].
 func (c *Collective) Begin(ctx context.Context, r Round, parts []Part, sections []kernels.Tensor) bool {
-	if c.barred || c.comm == nil || c.ahead != nil || c.epoch != [2]uint32{r.Gen, r.Epoch} || len(sections) > mostSections {
+	if c.comm == nil || c.ahead != nil || c.epoch != [2]uint32{r.Gen, r.Epoch} || len(sections) > mostSections {
 		return false
 	}
 	a := &ahead{round: r, sections: sections, comm: c.comm, marks: make(chan func(context.Context) (bool, error), len(sections)),
@@ -66,7 +65,7 @@ func (c *Collective) Begin(ctx context.Context, r Round, parts []Part, sections 
 
 // Ready implements [Early].
 func (c *Collective) Ready() {
-	if a := c.ahead; a != nil && !a.settled && a.given < len(a.sections) {
+	if a := c.ahead; a != nil {
 		a.given++
 		a.marks <- a.comm.Mark()
 	}
@@ -81,10 +80,7 @@ func (c *Collective) Void() {
 
 // settle says that no more sections will be ready, and returns once the word counts those that are, or with the failure before.
 func (a *ahead) settle() error {
-	if !a.settled {
-		a.settled = true
-		close(a.marks)
-	}
+	close(a.marks)
 	select {
 	case <-a.told:
 		return nil
@@ -97,12 +93,11 @@ func (a *ahead) settle() error {
 func (a *ahead) finish(ctx context.Context) error {
 	select {
 	case <-a.done:
+		a.cancel(nil)
+		return a.err
 	case <-ctx.Done():
-		a.cancel(context.Cause(ctx))
-		<-a.done
+		return context.Cause(ctx)
 	}
-	a.cancel(nil)
-	return a.err
 }
 
 // whole says whether what was let be summed is the part.
@@ -143,8 +138,7 @@ func (a *ahead) sum(ctx context.Context) error {
 				a.tell(early, own)
 			}
 		}
-		settled := marks == nil && mark == nil
-		if settled && !told {
+		if marks == nil && !told {
 			told = true
 			close(a.told)
 		}
@@ -153,7 +147,7 @@ func (a *ahead) sum(ctx context.Context) error {
 			a.comm.AllReduce(a.sections[begun], a.sections[begun])
 			poll = minPoll
 		}
-		if final && settled {
+		if final && told {
 			return nil
 		}
 		next := marks

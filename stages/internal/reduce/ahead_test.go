@@ -19,14 +19,14 @@ import (
 type earlyRound struct {
 	*crew
 	Round
-	parts  []Part
-	totals map[policy.Member]kernels.Tensor
-	want   []float32
+	parts   []Part
+	totals  map[policy.Member]kernels.Tensor
+	brought sync.Map
 }
 
 // fill gives every member a part.
 func (c *crew) fill(r Round) *earlyRound {
-	e := &earlyRound{crew: c, Round: r, totals: map[policy.Member]kernels.Tensor{}, want: make([]float32, elements)}
+	e := &earlyRound{crew: c, Round: r, totals: map[policy.Member]kernels.Tensor{}}
 	for i, m := range c.members {
 		c.groups[m].Withdraw()
 		e.parts = append(e.parts, Part{Member: m})
@@ -34,9 +34,6 @@ func (c *crew) fill(r Round) *earlyRound {
 		part := kernels.Host(1, elements, make([]float32, elements))
 		fill(part, float64(r.Window)+float64(i)/7)
 		c.devices[m].Upload(c.groups[m].Part(0), part.F32)
-		for k, v := range part.F32 {
-			e.want[k] += v
-		}
 	}
 	return e
 }
@@ -52,22 +49,35 @@ func sections(t kernels.Tensor) (cut []kernels.Tensor) {
 
 // begin has a member begin with so many sections, and says whether it could.
 func (e *earlyRound) begin(m policy.Member, ready int) bool {
-	g, into, from := e.groups[m], sections(e.totals[m]), sections(e.groups[m].Part(0))
-	ok := g.Begin(e.t.Context(), e.Round, e.parts, into)
-	for i := range ready {
-		e.devices[m].Copy(into[i], from[i])
-		g.Ready()
-	}
+	ok := e.groups[m].Begin(e.t.Context(), e.Round, e.parts, sections(e.totals[m]))
+	e.give(m, 0, ready)
 	return ok
 }
 
-// sum has the members bring their parts, each just before it sums.
+// give has sections of a member be ready.
+func (e *earlyRound) give(m policy.Member, from, to int) {
+	into, part := sections(e.totals[m]), sections(e.groups[m].Part(0))
+	for i := from; i < to; i++ {
+		e.devices[m].Copy(into[i], part[i])
+		e.groups[m].Ready()
+	}
+}
+
+// bring has a member bring its part, unless it has.
+func (e *earlyRound) bring(m policy.Member) error {
+	if _, ok := e.brought.LoadOrStore(m, true); ok {
+		return nil
+	}
+	return e.groups[m].Bring(e.Round, 0, []byte("note of "+m.Rank))
+}
+
+// sum has the members bring their parts, those that have not, each just before it sums.
 func (e *earlyRound) sum(ctx context.Context, members ...policy.Member) []outcome {
 	outcomes := make([]outcome, len(members))
 	var wait sync.WaitGroup
 	for i, m := range members {
 		wait.Go(func() {
-			err := e.groups[m].Bring(e.Round, 0, []byte("note of "+m.Rank))
+			err := e.bring(m)
 			var notes [][]byte
 			if err == nil {
 				notes, err = e.groups[m].Sum(ctx, e.Round, e.parts, e.totals[m])
@@ -81,9 +91,15 @@ func (e *earlyRound) sum(ctx context.Context, members ...policy.Member) []outcom
 
 // check holds that all members get what is due.
 func (e *earlyRound) check(t interface{ Fatalf(string, ...any) }) {
+	want := make([]float32, elements)
+	for _, m := range e.members {
+		for k, v := range e.devices[m].at(e.groups[m].Part(0)) {
+			want[k] += v
+		}
+	}
 	for i, o := range e.sum(context.Background(), e.members...) {
-		if o.err != nil || !slices.Equal(o.total, e.want) || len(o.notes) != len(e.members) {
-			t.Fatalf("%+v: %s gets %v, %v; want %v", e.Round, e.members[i].Rank, o.total[:3], o.err, e.want[:3])
+		if o.err != nil || !slices.Equal(o.total, want) || len(o.notes) != len(e.members) {
+			t.Fatalf("%+v: %s gets %v, %v; want %v", e.Round, e.members[i].Rank, o.total[:3], o.err, want[:3])
 		}
 	}
 }
@@ -92,27 +108,37 @@ func (e *earlyRound) check(t interface{ Fatalf(string, ...any) }) {
 func TestASumThatBeginsEarly(t *testing.T) {
 	c := assemble(t, 3)
 	defer c.disband()
-	if c.fill(Round{1, 0, 2}).begin(c.members[0], 0) {
-		t.Error("a sum begins before there is a communicator")
-	}
 	c.round(Round{1, 0, 2})
 	e := c.fill(Round{1, 1, 2})
 	sums := c.ex.State().Sums
-	c.ex.Hold(c.peers[c.members[2]], true)
+	slow := c.peers[c.members[2]]
+	looks := make(chan bool, 4) // at its marks, while none is reached
+	c.ex.Hold(slow, true)
+	c.ex.Fail(func(p kernels.Peer, step string) error {
+		if p == slow && step == "mark" {
+			select {
+			case looks <- true:
+			default:
+			}
+		}
+		return nil
+	})
 	for i, m := range c.members {
 		if !e.begin(m, 2+i%2) { // the second has all three
 			t.Fatalf("%s does not begin", m.Rank)
 		}
 	}
-	c.ex.Hold(c.peers[c.members[2]], false)
+	for range cap(looks) {
+		<-looks
+	}
+	c.ex.Hold(slow, false)
 	if err := c.ex.Await(t.Context(), func(s kernelstest.Exchanged) bool { return s.Sums == sums+2 }); err != nil {
 		t.Fatal(err)
 	}
-	for _, i := range []int{0, 2} {
-		m := c.members[i]
-		c.devices[m].Copy(sections(e.totals[m])[2], sections(c.groups[m].Part(0))[2])
-		c.groups[m].Ready()
-	}
+	e.bringOne(1)
+	e.give(c.members[0], 2, 3)
+	e.bringOne(0)
+	e.give(c.members[2], 2, 3) // when the others have brought
 	e.check(t)
 	if s := c.ex.State(); s.Sums != sums+3 || s.Open != 3 {
 		t.Errorf("%+v, want %d sums", s, sums+3)
@@ -124,6 +150,31 @@ func TestASumThatBeginsEarly(t *testing.T) {
 	}
 }
 
+func TestWhenNoSumBegins(t *testing.T) {
+	c := assemble(t, 2)
+	defer c.disband()
+	m := c.members[0]
+	if c.fill(Round{1, 0, 2}).begin(m, 0) {
+		t.Error("before there is a communicator")
+	}
+	c.round(Round{1, 0, 2})
+	if c.fill(Round{1, 1, 3}).begin(m, 0) || c.fill(Round{2, 1, 2}).begin(m, 0) {
+		t.Error("in another epoch than the communicator's")
+	}
+	e := c.fill(Round{1, 1, 2})
+	if c.groups[m].Begin(t.Context(), e.Round, e.parts, make([]kernels.Tensor, mostSections+1)) {
+		t.Error("in more sections than a word counts")
+	}
+	if !e.begin(m, 3) || e.begin(m, 0) {
+		t.Error("not at all, or twice")
+	}
+	c.groups[m].leave()
+	e.check(t)
+	if c.fill(Round{1, 2, 2}).begin(m, 0) {
+		t.Error("after a round through the host")
+	}
+}
+
 // What is not what the parts are in the end is summed anew, on the devices; what fails, through the host.
 func TestASumThatBeginsInVain(t *testing.T) {
 	for name, f := range map[string]struct {
@@ -131,12 +182,12 @@ func TestASumThatBeginsInVain(t *testing.T) {
 		host  bool
 		lacks int // sections, of one member
 	}{
-		"one part is another":            {spoil: func(e *earlyRound) { e.groups[e.members[1]].Void() }},
+		"one part is another":            {spoil: func(e *earlyRound) { e.another(1) }},
 		"one lacks a section":            {lacks: 1},
 		"the round is taken back":        {spoil: func(e *earlyRound) { e.groups[e.members[0]].Withdraw() }, host: true},
-		"a device fails":                 {spoil: func(e *earlyRound) { e.fail(1, "mark") }, host: true},
+		"a device fails":                 {spoil: func(e *earlyRound) { e.fail(1, "mark"); e.vacated() }, host: true},
 		"the library fails at the end":   {spoil: func(e *earlyRound) { e.fail(2, "sum") }, host: true},
-		"one has left the communicator":  {spoil: func(e *earlyRound) { e.groups[e.members[0]].leave() }, host: true},
+		"one has left the communicator":  {spoil: func(e *earlyRound) { e.groups[e.members[0]].leave(); e.vacated() }, host: true},
 		"one is barred and has laid out": {spoil: func(e *earlyRound) { e.groups[e.members[1]].leave(); e.bringOne(1) }, host: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +278,21 @@ func (e *earlyRound) fail(member int, at string) {
 }
 
 func (e *earlyRound) bringOne(member int) {
-	if err := e.groups[e.members[member]].Bring(e.Round, 0, []byte("x")); err != nil {
+	if err := e.bring(e.members[member]); err != nil {
+		e.t.Error(err)
+	}
+}
+
+// another makes a member's part another than it has let be summed.
+func (e *earlyRound) another(member int) {
+	m := e.members[member]
+	e.devices[m].Add(e.groups[m].Part(0), e.groups[m].Part(0))
+	e.groups[m].Void()
+}
+
+// vacated waits until nobody is in the communicator any more.
+func (e *earlyRound) vacated() {
+	if err := e.ex.Await(e.t.Context(), func(s kernelstest.Exchanged) bool { return s.Open == 0 }); err != nil {
 		e.t.Error(err)
 	}
 }
@@ -243,7 +308,7 @@ func TestNoEarlySumHangs(t *testing.T) {
 		for range rapid.IntRange(1, 5).Draw(rt, "rounds") {
 			r.Window++
 			e := c.fill(r)
-			for _, m := range c.members {
+			for i, m := range c.members {
 				ready := rapid.IntRange(-1, 3).Draw(rt, "ready")
 				held := rapid.Bool().Draw(rt, "held")
 				c.ex.Hold(c.peers[m], held)
@@ -252,14 +317,7 @@ func TestNoEarlySumHangs(t *testing.T) {
 				}
 				e.begin(m, ready)
 				if rapid.Bool().Draw(rt, "void") {
-					c.groups[m].Void()
-					c.devices[m].Add(c.groups[m].Part(0), c.groups[m].Part(0))
-				}
-			}
-			clear(e.want)
-			for _, m := range c.members {
-				for k, v := range c.devices[m].at(c.groups[m].Part(0)) {
-					e.want[k] += v
+					e.another(i)
 				}
 			}
 			step := rapid.SampledFrom([]string{"", "", "mark", "join", "sum"}).Draw(rt, "fails at")
