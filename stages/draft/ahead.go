@@ -2,7 +2,6 @@ package draft
 
 import (
 	"context"
-	"slices"
 
 	"penstock/broker/policy"
 	"penstock/kernels"
@@ -81,11 +80,12 @@ func (t *trainer) start(ctx context.Context, o *window, last *scratch) bool {
 	return true
 }
 
-// allTaken reports whether every batch of the window is done or being worked on, and by this rank at most the one.
+// allTaken reports whether every batch of the window is done or being worked on, and by this rank at most the one. It may be a
+// window of other members by now: that the group sees by the round.
 func (t *trainer) allTaken(o *window, last *scratch) (round reduce.Round, members []policy.Member, ok bool) {
 	t.w.Ledger.View(func(l *policy.Lineage) {
-		round, members = reduce.Round{Gen: l.Gen, Window: l.Next, Epoch: l.Epoch}, l.Members
-		ok = l.Gen == t.gen && l.Next == o.number && len(members) > 1 && slices.Contains(members, t.me) && l.Unclaimed(o.number, o.ids) == 0
+		round, members = reduce.Round{Gen: l.Gen, Window: o.number, Epoch: l.Epoch}, l.Members
+		ok = l.Unclaimed(o.number, o.ids) == 0
 		for _, id := range o.ids {
 			own := l.Of(o.number, id).State == policy.Claimed && l.Of(o.number, id).Owner == t.me.Incarnation
 			if own && (last == nil || id != last.item.hop.Record.Index) {
