@@ -85,8 +85,12 @@ func TestRanksWhoseDevicesAddUp(t *testing.T) {
 			} else if s := ex.State(); s.Invited != 0 {
 				t.Errorf("communicators: %+v", s)
 			}
-			if s := ex.State().Sums; c.reduce == "auto" && !c.broken && s <= len(want) || c.reduce == "end" && s > len(want) {
-				t.Errorf("%d windows, %d sums on the devices", len(want), s)
+			s := ex.State()
+			if !c.broken && (c.reduce == "auto") != (s.Sums > len(want)) {
+				t.Errorf("%d windows, %d sums on the devices", len(want), s.Sums)
+			}
+			if s.Elements > len(want)*s.Longest {
+				t.Errorf("%d windows of %d elements, %d summed: some in vain", len(want), s.Longest, s.Elements)
 			}
 			if c.broken && sums.Load() < 9 {
 				t.Error("nothing has failed")

@@ -36,6 +36,7 @@ type Exchanged struct {
 	Invited, Joined, Open int      // communicators, their ranks in all, those that are not closed
 	Waiting               int      // ranks that have begun, in the newest communicator, what another has not
 	Sums                  int      // of all communicators, complete
+	Elements, Longest     int      // of these sums: all, those of the longest
 	Wrong                 []string // what no user may do
 }
 
@@ -77,6 +78,8 @@ func (e *Exchange) state() Exchanged {
 		for _, sum := range r.sums {
 			if !slices.ContainsFunc(sum, missing) {
 				s.Sums++
+				s.Elements += len(sum[0])
+				s.Longest = max(s.Longest, len(sum[0]))
 			}
 		}
 	}

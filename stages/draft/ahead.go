@@ -33,16 +33,9 @@ func (t *trainer) bySections(ctx context.Context, o *window, s *scratch) func(se
 			t.addRecorded(o)
 			t.start(ctx, o, s)
 		}
-		if o.head.of(s) {
+		if o.head != nil { // of a batch before, or of none, every section is given
 			t.give(o, section+1)
 		}
-	}
-}
-
-// computed lets be summed what a step has left of the sections that it has not called for.
-func (t *trainer) computed(o *window, s *scratch) {
-	if o.head.of(s) {
-		t.give(o, len(o.head.total))
 	}
 }
 
@@ -119,9 +112,6 @@ func (t *trainer) addRecorded(o *window) {
 		}
 	}
 }
-
-// of says whether it is for the gradient of a batch that is being computed.
-func (h *headStart) of(s *scratch) bool { return h != nil && h.last == s }
 
 // drop says that a gradient goes into no part. Its batch may come again, on other features.
 func (h *headStart) drop(s *scratch) {

@@ -209,9 +209,6 @@ func (t *trainer) gradient(ctx context.Context, o *window, s *scratch, feats ker
 		Anchors: t.run.Anchors(p, packed)}
 	s.grads.Zero()
 	r, err := t.drafter.StepBySections(&b, t.loss, s.grads, t.bySections(ctx, o, s))
-	if err == nil {
-		t.computed(o, s)
-	}
 	s.tally = tallyOf(r, h, len(b.Anchors)*t.drafter.Config.BlockSize, packed)
 	return err
 }
