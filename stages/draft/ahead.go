@@ -19,6 +19,7 @@ type headStart struct {
 	last    *scratch // of the batch; nil: none is left
 	dropped bool     // the gradient: it goes into no part
 	given   int      // sections that may be summed
+	end     context.CancelFunc
 
 	total, part, gradient []kernels.Tensor // by section
 }
@@ -66,7 +67,9 @@ func (t *trainer) start(ctx context.Context, o *window, last *scratch) bool {
 		h.batches++
 		h.gradient = t.drafter.Sections(last.grads)
 	}
+	ctx, h.end = t.during(ctx, o, standing{epoch: round.Epoch, members: members})
 	if !t.early.Begin(ctx, round, parts, h.total) {
+		h.end()
 		return false
 	}
 	o.head = h
@@ -110,6 +113,13 @@ func (t *trainer) addRecorded(o *window) {
 		default:
 			return
 		}
+	}
+}
+
+// close ends what is under way: it is in vain, or summed.
+func (h *headStart) close() {
+	if h != nil {
+		h.end()
 	}
 }
 

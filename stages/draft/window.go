@@ -41,6 +41,7 @@ type scratch struct {
 func (t *trainer) window(ctx context.Context) error {
 	t.turn.did(turnTell)
 	o := t.openWindow()
+	defer func() { o.head.close() }()
 	t.turn.did(turnOpen)
 	if err := t.share(ctx); err != nil {
 		return err

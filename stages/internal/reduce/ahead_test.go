@@ -267,6 +267,29 @@ func TestAMemberThatTellsAndDies(t *testing.T) {
 	}
 }
 
+// A ctx that ends, as with a rank epoch, frees a member whose mark is never reached, before it brings its part.
+func TestAnEarlySumEndsWithItsContext(t *testing.T) {
+	c := assemble(t, 2)
+	defer c.disband()
+	c.round(Round{1, 0, 2})
+	e, m := c.fill(Round{1, 1, 2}), c.members[0]
+	c.ex.Hold(c.peers[m], true)
+	ctx, cancel := context.WithCancel(t.Context())
+	if !c.groups[m].Begin(ctx, e.Round, e.parts, sections(e.totals[m])) {
+		t.Fatal("it does not begin")
+	}
+	c.groups[m].Ready()
+	cancel()
+	if err := c.groups[m].Bring(e.Round, 0, []byte("x")); err != nil {
+		t.Error(err)
+	}
+	c.ex.Hold(c.peers[m], false)
+	c.round(Round{1, 1, 3})
+	if s := c.ex.State(); s.Open != 2 {
+		t.Errorf("in the next epoch: %+v", s)
+	}
+}
+
 func (e *earlyRound) fail(member int, at string) {
 	culprit := e.peers[e.members[member]]
 	e.ex.Fail(func(p kernels.Peer, step string) error {
