@@ -99,10 +99,9 @@ func TestRanksWhoseDevicesAddUp(t *testing.T) {
 	}
 }
 
-// A rank that finds a batch's features bad gives it up after another has let its part be summed: whoever gets it in the end, the sum is
-// that of one rank.
-func TestASumThatBeganWithoutABatch(t *testing.T) {
-	config := stagestest.Config(t, 120, func(c *schema.Config) { small(c); c.Train.Epochs = 20; c.Train.MaxSteps = 20; c.Train.MaxRejected = 1 })
+// troubled is a pipeline of two ranks on devices of an exchange that something is put before, and the losses of one rank without.
+func troubled(t *testing.T, config schema.Config, put func(collective) kernels.Device) (*stagestest.Pipeline, *kernelstest.Exchange, []float64) {
+	t.Helper()
 	p := stagestest.New(t, config)
 	if err := p.Run(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -112,16 +111,26 @@ func TestASumThatBeganWithoutABatch(t *testing.T) {
 	p = stagestest.New(t, config)
 	ex := exchanging(p)
 	open := p.Open
-	var doubted sums
 	p.Open = func(instance, device string) (kernels.Device, error) {
 		dev, err := open(instance, device)
 		if err != nil || !strings.HasPrefix(instance, "draft-") {
 			return dev, err
 		}
-		return &doubter{dev.(collective), func(x kernels.Tensor, sum uint64) bool {
-			return x.Cols != 4096 && sum%3 == 0 && doubted.first(sum) // not of a gradient
-		}}, nil
+		return put(dev.(collective)), nil
 	}
+	return p, ex, want
+}
+
+// A rank that finds a batch's features bad gives it up after another has let its part be summed: whoever gets it in the end, the sum is
+// that of one rank.
+func TestASumThatBeganWithoutABatch(t *testing.T) {
+	config := stagestest.Config(t, 120, func(c *schema.Config) { small(c); c.Train.Epochs = 20; c.Train.MaxSteps = 20; c.Train.MaxRejected = 1 })
+	var doubted sums
+	p, ex, want := troubled(t, config, func(dev collective) kernels.Device {
+		return &doubter{dev, func(x kernels.Tensor, sum uint64) bool {
+			return x.Cols != 4096 && sum%3 == 0 && doubted.first(sum) // not of a gradient
+		}}
+	})
 	var r records
 	if err := p.Run(t.Context(), func(ctx context.Context) error { return r.follow(ctx, p) }); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package stages_test
 
 import (
-	"strings"
 	"sync"
 	"testing"
 
@@ -15,23 +14,10 @@ import (
 // same rank.
 func TestASumThatBeganWithSpoiltFeatures(t *testing.T) {
 	config := stagestest.Config(t, 120, func(c *schema.Config) { small(c); c.Train.Epochs = 20; c.Train.MaxSteps = 10; c.Broker.AckWait = "1s" })
-	p := stagestest.New(t, config)
-	if err := p.Run(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	want := losses(t, p)
-	config.Draft.Ranks = 2
-	p = stagestest.New(t, config)
-	ex := exchanging(p)
-	open := p.Open
 	var spoilt sums
-	p.Open = func(instance, device string) (kernels.Device, error) {
-		dev, err := open(instance, device)
-		if err != nil || !strings.HasPrefix(instance, "draft-") {
-			return dev, err
-		}
-		return &spoiler{collective: dev.(collective), spoils: spoilt.first}, nil
-	}
+	p, ex, want := troubled(t, config, func(dev collective) kernels.Device {
+		return &spoiler{collective: dev, spoils: spoilt.first}
+	})
 	if err := p.Run(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
