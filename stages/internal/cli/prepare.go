@@ -43,6 +43,9 @@ func newPrepare(s streams) *cobra.Command {
 			if f.Run != "" {
 				return errors.New("prepare is for no single run: name the folder of stores with --out, and leave --run out")
 			}
+			if !(sample >= 0 && sample <= 1) {
+				return fmt.Errorf("--sample %g: a share is in 0..1", sample)
+			}
 			cfg, err := f.Load()
 			if err != nil {
 				return err

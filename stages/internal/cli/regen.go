@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,9 @@ func newRegen(s streams) *cobra.Command {
 			"was. Turns that call tools stay as they are. OPENAI_API_KEY, if set, is sent as the key.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !(o.Temperature >= 0 && o.Temperature <= math.MaxFloat64) {
+				return fmt.Errorf("--temperature %g: is not 0 or above", o.Temperature)
+			}
 			o.Files, o.Key = args, os.Getenv("OPENAI_API_KEY")
 			r, err := regen.Run(cmd.Context(), o)
 			if err != nil {

@@ -28,6 +28,9 @@ func newStop(s streams) *cobra.Command {
 		Short: "Let the run finish what it is doing, write a checkpoint and end",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if within <= 0 {
+				return fmt.Errorf("--within %v: the end takes some time", within)
+			}
 			dir, err := openRun(f)
 			if err != nil {
 				return err
