@@ -100,16 +100,18 @@ func (f *Follower) Changed() <-chan struct{} {
 	return f.changed
 }
 
-// Look reads the last that the ledger says of a batch, if that is not followed.
+// Look returns once the lineage has the last that the ledger says of a batch now. Where batches are followed it waits for the stream,
+// which brings what is before too.
 func (f *Follower) Look(ctx context.Context, conn *broker.Conn, b schema.Batch) error {
-	if !f.front {
+	e, err := conn.Ledger().Last(ctx, broker.LedgerBatch(b.Gen, b.Window, b.Index))
+	switch {
+	case err != nil || e.Record == nil:
+		return err
+	case f.front:
+		f.Apply(e)
 		return nil
 	}
-	e, err := conn.Ledger().Last(ctx, broker.LedgerBatch(b.Gen, b.Window, b.Index))
-	if err == nil && e.Record != nil {
-		f.Apply(e)
-	}
-	return err
+	return f.Reach(ctx, e.Seq)
 }
 
 // Study reads all that the ledger says now on some subjects, followed or not, and however far it has been read.

@@ -66,3 +66,38 @@ func TestFrontFollowerLooks(t *testing.T) {
 		t.Fatalf("after looking: state %v, %v", state(), err)
 	}
 }
+
+// TestFollowerLooks has a follower of everything that is behind: what the ledger says of a batch is there after a look, and what it said
+// before counts.
+func TestFollowerLooks(t *testing.T) {
+	b := brokertest.Start(t)
+	ctx := brokertest.Context(t)
+	conn := b.Conn("test", broker.Options{})
+	batch := schema.Batch{Run: "test", Gen: 1, Window: 0, Index: 3, Bucket: "b64"}
+	l, on := conn.Ledger(), broker.LedgerBatch(1, 0, 3)
+	_, err := l.Gen(ctx, schema.Gen{Run: "test", Gen: 1})
+	var seq uint64
+	for range 2 {
+		if err == nil {
+			seq, err = l.Append(ctx, on, schema.Suspect{Batch: batch, Reason: "zero", From: "target-1"}, seq)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := NewFollower()
+	looked := make(chan error, 1)
+	go func() { looked <- f.Look(ctx, conn, batch) }()
+	ended := make(chan error, 1)
+	running, stop := context.WithCancel(ctx)
+	go func() { ended <- f.run(running, conn) }()
+	defer func() { stop(); <-ended }()
+	if err := <-looked; err != nil {
+		t.Fatal(err)
+	}
+	f.View(func(l *policy.Lineage) {
+		if s := l.Of(0, 3); s.Suspects != 2 {
+			t.Errorf("after looking: %+v", s)
+		}
+	})
+}
