@@ -62,6 +62,7 @@ func (t *trainer) hungry(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-left:
+		case <-t.handed:
 		case <-later:
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -96,7 +97,8 @@ func (t *trainer) share(ctx context.Context) error {
 }
 
 // handBack hands back what this rank holds of the open window beyond its room, or all of it unless it takes any: first what lies
-// on another GPU.
+// on another GPU. It wakes who waits in hungry: whether this rank takes any, two that ask at the same time may hear differently, and
+// the one that was to ask for more must ask again once that is given away which it waits for.
 func (t *trainer) handBack(ctx context.Context, takes bool) error {
 	for t.shared != nil && len(t.w.Ledger.Lineage().Members) > 1 {
 		var h worker.Hop
@@ -111,6 +113,10 @@ func (t *trainer) handBack(ctx context.Context, takes bool) error {
 		})
 		if !ok {
 			return nil
+		}
+		select {
+		case t.handed <- struct{}{}:
+		default:
 		}
 		err := t.settle.Do(ctx, func(ctx context.Context) error {
 			t.w.Keeper.Drop(h.AckSubject)

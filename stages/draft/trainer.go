@@ -64,6 +64,7 @@ type trainer struct {
 	costs     *worker.Costs
 	hops      *broker.Source[schema.Hop] // of the generation
 	deference *deference                 // to the other ranks
+	handed    chan struct{}              // a signal that a hop was handed back
 	flight    flight
 	ready     chan item          // claimed
 	scratch   chan *model.Params // free scratch gradients; deterministic order needs none
@@ -95,6 +96,7 @@ func newTrainer(w *worker.Worker, run *worker.RunPlan, dev kernels.Device, incar
 		settle:   worker.NewSettler(),
 		traces:   newTraces(w),
 		costs:    worker.DraftCosts(shape),
+		handed:   make(chan struct{}, 1),
 		ready:    make(chan item, intakes),
 		scratch:  make(chan *model.Params, scratches),
 		recorded: make(chan scratch, scratches),
