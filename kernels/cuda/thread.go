@@ -5,6 +5,7 @@ package cuda
 import (
 	"fmt"
 	"runtime"
+	"time"
 )
 
 // queued is how far the caller may run ahead of the thread, in ops.
@@ -16,6 +17,9 @@ type thread struct {
 	done chan struct{}
 	err  error // the first failure; the thread's own
 	last *call // the latest op given to the driver; the thread's own
+
+	tick <-chan time.Time // when to look, between jobs; the thread's own
+	look func()
 }
 
 // call names an op and its operands for error messages. Formatting waits until there is an error.
@@ -48,18 +52,30 @@ func newThread() *thread {
 func (t *thread) loop() {
 	runtime.LockOSThread() // never unlocked: the thread, whose context is current, ends with the goroutine
 	defer close(t.done)
-	for j := range t.jobs {
-		if j.reply != nil {
-			j.reply <- explain(j.run())
-			continue
+	for {
+		select {
+		case j, ok := <-t.jobs:
+			if !ok {
+				return
+			}
+			t.do(j)
+		case <-t.tick:
+			t.look()
 		}
-		if t.err != nil {
-			continue
-		}
-		t.last = j.call
-		if err := j.run(); err != nil {
-			t.err = fmt.Errorf("%v: %w", j.call, explain(err))
-		}
+	}
+}
+
+func (t *thread) do(j job) {
+	if j.reply != nil {
+		j.reply <- explain(j.run())
+		return
+	}
+	if t.err != nil {
+		return
+	}
+	t.last = j.call
+	if err := j.run(); err != nil {
+		t.err = fmt.Errorf("%v: %w", j.call, explain(err))
 	}
 }
 

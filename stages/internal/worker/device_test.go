@@ -1,12 +1,38 @@
 package worker
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"penstock/kernels"
 	"penstock/schema"
+	"penstock/stages/internal/runtime"
 )
+
+// watched is a device that fails when the test says so.
+type watched struct {
+	kernels.Device
+	failed func(error)
+}
+
+func (d *watched) OnFailure(f func(error)) { d.failed = f }
+
+// A process whose device fails while it waits for work ends with that.
+func TestADeviceFailsWhileNothingIsAskedOfIt(t *testing.T) {
+	dev := new(watched)
+	ctx, fail := context.WithCancelCause(t.Context())
+	w := &Worker{fail: fail, Env: &runtime.Env{Open: func(string) (kernels.Device, error) { return dev, nil }}}
+	if _, err := w.OpenDevice(); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	dev.failed(broken)
+	if err := context.Cause(ctx); err != broken {
+		t.Errorf("the process goes on: %v", err)
+	}
+}
 
 func TestReadable(t *testing.T) {
 	for _, c := range []struct {
