@@ -22,7 +22,9 @@ const (
 	mpsPipes   = "CUDA_MPS_PIPE_DIRECTORY"  // names the service to its clients
 	mpsFirst   = "CUDA_MPS_CLIENT_PRIORITY" // of a client's kernels: 0 normal, 1 below
 	mpsWait    = 5 * time.Second            // it answers, or ends, in this time
-	mpsTell    = 100 * time.Millisecond     // between the end of who tells it something and the end of its answer
+	mpsFault   = 20 * time.Second           // and those that have failed with another, in this one
+	mpsLook    = 50 * time.Millisecond
+	mpsTell    = 100 * time.Millisecond // between the end of who tells it something and the end of its answer
 )
 
 // mps is NVIDIA's Multi-Process Service: kernels of several processes run on a GPU at the same time, and their copies do
@@ -135,14 +137,44 @@ func (m *mps) await(ctx context.Context) error {
 	}
 }
 
+// recovered returns once the service's server is in no fault: until all that have failed with the one that caused it have ended, it
+// takes no client. It waits for that so long, and no longer.
+func (m *mps) recovered(ctx context.Context) {
+	if m == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, mpsFault)
+	defer cancel()
+	tick := time.NewTicker(mpsLook)
+	defer tick.Stop()
+	for strings.Contains(m.status(ctx), "FAULT") {
+		select {
+		case <-tick.C:
+		case <-m.ended:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // serves reports whether a server takes clients.
 func (m *mps) serves(ctx context.Context) bool {
+	status := m.status(ctx)
+	return status != "" && !strings.Contains(status, "INITIALIZING") && !strings.Contains(status, "FAULT")
+}
+
+// status is what the service says of its server; "" if it has none, or says nothing.
+func (m *mps) status(ctx context.Context) string {
 	servers, err := m.tell(ctx, "get_server_list")
 	if err != nil || len(strings.Fields(servers)) == 0 {
-		return false
+		return ""
 	}
 	status, err := m.tell(ctx, "get_server_status "+strings.Fields(servers)[0])
-	return err == nil && !strings.Contains(status, "INITIALIZING") && !strings.Contains(status, "FAULT")
+	if err != nil {
+		return ""
+	}
+	return status
 }
 
 // tell gives the service a command and returns its answer.

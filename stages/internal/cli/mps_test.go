@@ -135,6 +135,50 @@ func TestMPSIsLeftWhereItIsNotWantedOrDoesNotStart(t *testing.T) {
 	}
 }
 
+// A stage is started again once the server has left its fault, or the run is stopped.
+func TestMPSRecovers(t *testing.T) {
+	cfg, dir := mpsRun(t, strings.Replace(service, "get_server_status*) if", "get_server_status*) if [ -e fault ]; then echo x >> asks; echo FAULT; elif", 1))
+	m, why := startMPS(t.Context(), cfg, dir)
+	if m == nil {
+		t.Fatal(why)
+	}
+	defer m.stop()
+	r := &running{mps: m}
+	fault := filepath.Join(m.dir, "fault")
+	for _, stopped := range []bool{false, true} {
+		if err := os.WriteFile(fault, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		r.again(ctx, "broker")
+		began := make(chan struct{})
+		go func() {
+			r.again(ctx, "draft-1")
+			close(began)
+		}()
+		for asks := 0; asks < 3; {
+			b, _ := os.ReadFile(filepath.Join(m.dir, "asks"))
+			asks = len(b) / len("x\n")
+			select {
+			case <-began:
+				t.Fatal("it begins while the server is in fault")
+			default:
+			}
+		}
+		if stopped {
+			stop()
+		} else if err := os.Remove(fault); err != nil {
+			t.Fatal(err)
+		}
+		<-began
+		stop()
+		if err := os.Remove(filepath.Join(m.dir, "asks")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	(&running{}).again(t.Context(), "draft-1") // without the service
+}
+
 // Where the program is a script, what it runs outlives it and keeps its answer open.
 func TestMPSThatDoesNotAnswerIsLeft(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), "kept")

@@ -83,7 +83,7 @@ func newRunning(dir *rundir.Dir, cfg schema.Config, needs []doctor.Need, d *disp
 	r.vitals = newVitals(wait, r.replace)
 	r.sup = supervise.New(supervise.Options{
 		Permanent: runtime.ExitPermanent, Restarts: restarts, Kills: kills, Backoff: backoff, MaxBackoff: maxBackoff, Grace: grace,
-		OnExit: r.onExit, PIDs: dir.WritePIDs,
+		OnExit: r.onExit, Again: r.again, PIDs: dir.WritePIDs,
 	})
 	return r, nil
 }
@@ -312,6 +312,13 @@ func (r *running) onExit(e supervise.Exit) {
 		r.handBack(context.Background(), e.Name)
 	}
 	r.redeliver(e.Name)
+}
+
+// again waits until a stage that has died can use its GPU again.
+func (r *running) again(ctx context.Context, name string) {
+	if name != "broker" { // which may die before there is a service, and uses none
+		r.mps.recovered(ctx)
+	}
 }
 
 // note hands a line to the display; with a full queue it stays in the log alone.

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"syscall"
@@ -14,9 +15,10 @@ const killedOutside = "; something outside kills it, as the kernel does when mem
 type keeper struct {
 	s    *Supervisor
 	p    Process
-	done chan struct{} // closed when keep returns without failure
-	gone chan struct{} // closed when keep returns
-	quit chan struct{} // closed by stop
+	done chan struct{}   // closed when keep returns without failure
+	gone chan struct{}   // closed when keep returns
+	ctx  context.Context // ended by stop
+	quit context.CancelFunc
 
 	mu       sync.Mutex
 	child    *child // nil between death and restart
@@ -54,7 +56,8 @@ func (t tally) excess(o Options) string {
 }
 
 func newKeeper(s *Supervisor, p Process) *keeper {
-	return &keeper{s: s, p: p, done: make(chan struct{}), gone: make(chan struct{}), quit: make(chan struct{})}
+	ctx, quit := context.WithCancel(context.Background())
+	return &keeper{s: s, p: p, done: make(chan struct{}), gone: make(chan struct{}), ctx: ctx, quit: quit}
 }
 
 // start runs the process once. It returns nil, nil when the keeper is being stopped.
@@ -132,8 +135,11 @@ func (k *keeper) restart(deaths int) (*child, error) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-k.quit:
+	case <-k.ctx.Done():
 		return nil, nil
+	}
+	if k.s.o.Again != nil {
+		k.s.o.Again(k.ctx, k.p.Name)
 	}
 	return k.start()
 }
@@ -160,10 +166,8 @@ func (k *keeper) kill(pid int) bool {
 
 func (k *keeper) stop(grace time.Duration) error {
 	k.mu.Lock()
-	if !k.stopping {
-		k.stopping = true
-		close(k.quit)
-	}
+	k.stopping = true
+	k.quit()
 	c := k.child
 	k.mu.Unlock()
 	if c != nil {

@@ -6,6 +6,7 @@
 package supervise
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -35,6 +36,8 @@ type Options struct {
 
 	// OnExit, if set, sees every exit before the instance is started again. Calls for different instances may overlap.
 	OnExit func(Exit)
+	// Again, if set, is called before an instance is started again, and may wait for what it needs until ctx ends: its stop.
+	Again func(ctx context.Context, name string)
 	// PIDs, if set, receives the running instances' process ids after each change, one call at a time.
 	PIDs func(map[string]int) error
 }
