@@ -101,7 +101,7 @@ func TestCollectiveOfTwo(t *testing.T) {
 // Sections of a sum that are marked in the middle of a GPU's work are summed while it goes on, each once both have it: another goroutine
 // does that for each, and the last mark is reached after the work before it.
 func TestCollectiveBesideWork(t *testing.T) {
-	const cut, sections, side = 1 << 20, 5, 4096
+	const side = 4096
 	devices := [2]*Device{on(t, 0), on(t, 1)}
 	seats := pair(t, devices)
 	want := make([]float32, sections*cut)
