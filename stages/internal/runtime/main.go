@@ -21,7 +21,7 @@ import (
 const lockPatience = 5 * time.Second
 
 // Main runs a stage as a process and does not return. SIGTERM or SIGINT ends run's context, so that it drains; a
-// second one ends the process. A failure is logged in one line, and the exit code says what to make of it.
+// second one ends the process. The end is logged in one line, and the exit code says what to make of a failure.
 func Main(stage string, run func(ctx context.Context, env *Env) error) {
 	os.Exit(execute(stage, os.Args[1:], os.Stderr, run))
 }
@@ -63,7 +63,10 @@ func execute(stage string, args []string, stderr io.Writer, run func(context.Con
 	err := enter(ctx, stage, f, log, run)
 	sig, _ := got.Load().(os.Signal)
 	code := exitCode(err, sig)
-	if err != nil && code != 128+int(syscall.SIGTERM) && code != 128+int(syscall.SIGINT) {
+	switch {
+	case err == nil:
+		log.Info("done")
+	case code != 128+int(syscall.SIGTERM) && code != 128+int(syscall.SIGINT):
 		log.Error("failed", "err", err)
 	}
 	return code

@@ -134,7 +134,7 @@ func TestStartedByHandInAnyOrder(t *testing.T) {
 	line(t, first.out, "at nats://127.0.0.1:1234 as target-1 on cpu")
 	line(t, late.out, "at nats://127.0.0.1:1234 as target-3 on cpu")
 	for _, s := range []*stage{early, first, late} {
-		if stderr, code := s.end(t); code != 0 {
+		if stderr, code := s.end(t); code != 0 || !strings.Contains(stderr, "msg=done") {
 			t.Errorf("exit code %d: %s", code, stderr)
 		}
 	}
