@@ -18,7 +18,7 @@ type thread struct {
 	err  error // the first failure; the thread's own
 	last *call // the latest op given to the driver; the thread's own
 
-	tick <-chan time.Time // when to look, between jobs; the thread's own
+	tick <-chan time.Time // when to look, with no job; the thread's own
 	look func()
 }
 
@@ -52,13 +52,22 @@ func newThread() *thread {
 func (t *thread) loop() {
 	runtime.LockOSThread() // never unlocked: the thread, whose context is current, ends with the goroutine
 	defer close(t.done)
+	for j, ok := t.next(); ok; j, ok = t.next() {
+		t.do(j)
+	}
+}
+
+// next waits for a job, and looks now and then while there is none: a full queue is not held up by that.
+func (t *thread) next() (j job, ok bool) {
+	select {
+	case j, ok = <-t.jobs:
+		return j, ok
+	default:
+	}
 	for {
 		select {
-		case j, ok := <-t.jobs:
-			if !ok {
-				return
-			}
-			t.do(j)
+		case j, ok = <-t.jobs:
+			return j, ok
 		case <-t.tick:
 			t.look()
 		}
