@@ -83,30 +83,30 @@ func (d *Device) open() error {
 	}
 	count, err := cu.NumDevices()
 	if err != nil {
-		return fmt.Errorf("count GPUs: %w", err)
+		return fmt.Errorf("count GPUs: %w", explain(err))
 	}
 	if d.ordinal < 0 || d.ordinal >= count {
 		return fmt.Errorf("no such GPU: this machine has %d", count)
 	}
 	if d.gpu, err = cu.GetDevice(d.ordinal); err != nil {
-		return fmt.Errorf("open GPU: %w", err)
+		return fmt.Errorf("open GPU: %w", explain(err))
 	}
 	if d.name, err = d.gpu.Name(); err != nil {
-		return fmt.Errorf("name of the GPU: %w", err)
+		return fmt.Errorf("name of the GPU: %w", explain(err))
 	}
 	if d.multiprocessors, err = d.gpu.Attribute(cu.MultiprocessorCount); err != nil {
-		return fmt.Errorf("multiprocessors of the GPU: %w", err)
+		return fmt.Errorf("multiprocessors of the GPU: %w", explain(err))
 	}
 	ctx, err := d.gpu.RetainPrimaryCtx()
 	if err != nil {
-		return fmt.Errorf("context: %w", err)
+		return fmt.Errorf("context: %w", explain(err))
 	}
 	d.onClose(d.gpu.ReleasePrimaryCtx)
 	if err := cu.SetCurrentContext(ctx); err != nil {
-		return fmt.Errorf("context: %w", err)
+		return fmt.Errorf("context: %w", explain(err))
 	}
 	if d.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
-		return fmt.Errorf("stream: %w", err)
+		return fmt.Errorf("stream: %w", explain(err))
 	}
 	d.onClose(d.stream.Destroy)
 	d.functions, err = d.loadKernels()
@@ -117,7 +117,7 @@ func (d *Device) open() error {
 func (d *Device) openBLAS() (err error) {
 	major, _, err := d.gpu.ComputeCapability()
 	if err != nil {
-		return fmt.Errorf("compute capability of the GPU: %w", err)
+		return fmt.Errorf("compute capability of the GPU: %w", explain(err))
 	}
 	if d.blas, err = loadBLAS(*(*uintptr)(unsafe.Pointer(&d.stream)), productSpace(major)); err != nil {
 		return err

@@ -16,6 +16,8 @@ import (
 	"unsafe"
 
 	"gorgonia.org/cu"
+
+	base "penstock/kernels"
 )
 
 // driverError is a failure of the CUDA driver, in its own words.
@@ -29,6 +31,22 @@ func (e driverError) Error() string {
 		return fmt.Sprintf("CUDA error %d", int(e))
 	}
 	return fmt.Sprintf("%s (%s)", C.GoString(text), C.GoString(name))
+}
+
+// Is makes a [base.ErrFailed] of what the driver says must end the process, and of what the Multi-Process Service answers while it
+// recovers from such a failure.
+func (e driverError) Is(target error) bool {
+	if target != base.ErrFailed {
+		return false
+	}
+	switch e {
+	case C.CUDA_ERROR_ILLEGAL_ADDRESS, C.CUDA_ERROR_LAUNCH_TIMEOUT, C.CUDA_ERROR_ASSERT, C.CUDA_ERROR_HARDWARE_STACK_ERROR,
+		C.CUDA_ERROR_ILLEGAL_INSTRUCTION, C.CUDA_ERROR_MISALIGNED_ADDRESS, C.CUDA_ERROR_INVALID_ADDRESS_SPACE, C.CUDA_ERROR_INVALID_PC,
+		C.CUDA_ERROR_LAUNCH_FAILED, C.CUDA_ERROR_MPS_CONNECTION_FAILED, C.CUDA_ERROR_MPS_RPC_FAILURE, C.CUDA_ERROR_MPS_SERVER_NOT_READY,
+		C.CUDA_ERROR_MPS_CLIENT_TERMINATED:
+		return true
+	}
+	return false
 }
 
 func check(r C.CUresult) error {

@@ -84,7 +84,7 @@ func (d *Device) loadKernels() ([]cu.Function, error) {
 				return nil, fmt.Errorf("CUDA kernels: %w", err)
 			}
 			if m, err = cu.LoadData(string(image)); err != nil {
-				return nil, fmt.Errorf("load CUDA kernels %s.fatbin of %s (are they built for this GPU?): %w", k.file, place, err)
+				return nil, fmt.Errorf("load CUDA kernels %s.fatbin of %s (are they built for this GPU?): %w", k.file, place, explain(err))
 			}
 			modules[k.file] = m
 			d.onClose(m.Unload)
@@ -95,7 +95,7 @@ func (d *Device) loadKernels() ([]cu.Function, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("CUDA kernel %s in %s.fatbin of %s: %w", k.name, k.file, place, err)
+			return nil, fmt.Errorf("CUDA kernel %s in %s.fatbin of %s: %w", k.name, k.file, place, explain(err))
 		}
 		if k.shared > 48<<10 {
 			if err := allowShared(f, k.shared); err != nil {

@@ -41,6 +41,7 @@ func (d *Device) CheckLater(x base.Tensor) func() (base.FeatureCheck, error) {
 	var last *call
 	err := d.wait(func() (err error) {
 		if d.err != nil {
+			d.gone()
 			return d.err
 		}
 		d.last, last = &call{"CheckLater", []any{shape(x)}}, d.last
@@ -104,7 +105,7 @@ func (s *stretch) await(ctx cu.CUContext, ordinal int, last *call) {
 		err = errors.Join(explain(err), explain(pop))
 	}
 	if err != nil {
-		s.err = fmt.Errorf("cuda:%d: in an op up to %v (CUDA_LAUNCH_BLOCKING=1 tells which): %w", ordinal, last, explain(err))
+		s.err = fmt.Errorf("cuda:%d: %w, in an op up to %v (CUDA_LAUNCH_BLOCKING=1 tells which): %w", ordinal, base.ErrFailed, last, explain(err))
 		return
 	}
 	s.result = *(*checked)(s.host)

@@ -156,6 +156,9 @@ func (d *Device) Sync() error {
 		if d.err == nil {
 			d.err = d.finish()
 		}
+		if d.err != nil {
+			d.gone()
+		}
 		return d.err
 	})
 	d.flip()

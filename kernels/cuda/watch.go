@@ -24,14 +24,28 @@ func (d *Device) OnFailure(f func(error)) {
 		ticker := time.NewTicker(watchEvery)
 		d.onClose(func() error { ticker.Stop(); return nil })
 		d.tick, d.look = ticker.C, func() {
-			err := d.stream.Query()
-			if d.err != nil || err == nil || errors.Is(err, cu.NotReady) {
+			if !d.gone() {
 				return
 			}
 			ticker.Stop()
-			d.err = fmt.Errorf("the GPU failed with nothing to do: %w", explain(err))
 			f(fmt.Errorf("cuda:%d: %w", d.ordinal, d.err))
 		}
 		return nil
 	})
+}
+
+// gone reports whether the GPU itself has failed, and then says so in the device's failure: also where that is of an op before, which
+// may be enqueued and not waited for. It runs on the device's thread.
+func (d *Device) gone() bool {
+	asked := d.stream.Query()
+	if asked == nil || errors.Is(asked, cu.NotReady) {
+		return false
+	}
+	switch {
+	case d.err == nil:
+		d.err = fmt.Errorf("%w, by another process or in an op up to %v: %w", base.ErrFailed, d.last, explain(asked))
+	case !errors.Is(d.err, base.ErrFailed):
+		d.err = fmt.Errorf("%w: %w", base.ErrFailed, d.err)
+	}
+	return true
 }

@@ -16,6 +16,7 @@ import (
 
 	"penstock/broker"
 	"penstock/broker/slots"
+	"penstock/kernels"
 	"penstock/stages/internal/runtime"
 	"penstock/stages/internal/worker"
 )
@@ -76,7 +77,7 @@ func attend(ctx context.Context, w *worker.Worker, run *worker.RunPlan, incarnat
 	}
 	err = t.train(ctx)
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Cause(ctx))) {
-		if t.lead != nil {
+		if t.lead != nil && !errors.Is(context.Cause(ctx), kernels.ErrFailed) { // nothing is left there to be saved
 			if cerr := t.conclude(ctx); cerr != nil {
 				t.w.Log.Warn("the last step is not saved: its commit is not known to be stored", "err", cerr)
 				return context.Cause(ctx)

@@ -82,7 +82,7 @@ func newRunning(dir *rundir.Dir, cfg schema.Config, needs []doctor.Need, d *disp
 	}
 	r.vitals = newVitals(wait, r.replace)
 	r.sup = supervise.New(supervise.Options{
-		Permanent: runtime.ExitPermanent, Restarts: restarts, Kills: kills, Backoff: backoff, MaxBackoff: maxBackoff, Grace: grace,
+		Permanent: runtime.ExitPermanent, Device: runtime.ExitDevice, Restarts: restarts, Kills: kills, Backoff: backoff, MaxBackoff: maxBackoff, Grace: grace,
 		OnExit: r.onExit, Again: r.again, PIDs: dir.WritePIDs,
 	})
 	return r, nil
@@ -300,7 +300,7 @@ func (r *running) onHint(h broker.Hint) error {
 func (r *running) onExit(e supervise.Exit) {
 	r.vitals.gone(e.Name)
 	r.log.Info("exit", "instance", e.Name, "pid", e.PID, "status", e.Status(), "uptime", e.Uptime.Round(time.Millisecond).String())
-	if e.Stopped && e.Code == 1 { // a drafter that cannot save, for one
+	if e.Stopped && (e.Code == 1 || e.Code == runtime.ExitDevice) { // a drafter that cannot save, for one
 		r.note((&supervise.Failure{Exit: e, Reason: "it was asked to end"}).Error())
 	}
 	if e.Code == 0 || e.Stopped {

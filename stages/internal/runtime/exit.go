@@ -4,15 +4,21 @@ import (
 	"errors"
 	"os"
 	"syscall"
+
+	"penstock/kernels"
 )
 
-// ExitPermanent is the exit code that says: starting this process again is pointless.
-const ExitPermanent = 78
+// What a process says by its exit code.
+const (
+	ExitPermanent = 78 // starting it again is pointless
+	ExitDevice    = 79 // its device has failed, maybe with another process on it
+)
 
-// Permanent marks err as one that a restart cannot mend, such as a bad configuration or a missing file.
+// Permanent marks err as one that a restart cannot mend, such as a bad configuration or a missing file. That the device has failed
+// meanwhile, a restart may mend.
 func Permanent(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, kernels.ErrFailed) {
+		return err
 	}
 	return &permanent{err}
 }
@@ -28,7 +34,7 @@ func IsPermanent(err error) bool {
 }
 
 // exitCode is 0 for work that is done, 128+n for a drain that signal n asked for, ExitPermanent for a failure that
-// a restart cannot mend, and 1 for any other. A drained process is not done: whoever supervises it may start it again.
+// a restart cannot mend, ExitDevice for one of the device, and 1 for any other. A drained process is not done: whoever supervises it may start it again.
 func exitCode(err error, sig os.Signal) int {
 	switch {
 	case IsPermanent(err):
@@ -38,6 +44,8 @@ func exitCode(err error, sig os.Signal) int {
 			return 128 + int(s)
 		}
 		return 1
+	case errors.Is(err, kernels.ErrFailed):
+		return ExitDevice
 	case err != nil:
 		return 1
 	}

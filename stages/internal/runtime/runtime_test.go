@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"penstock/kernels"
 	"penstock/stages/internal/rundir"
 )
 
@@ -42,6 +43,10 @@ func TestMain(m *testing.M) {
 	case "permanent":
 		Main("pack", func(ctx context.Context, env *Env) error {
 			return fmt.Errorf("open model: %w", Permanent(errors.New("no config.json")))
+		})
+	case "device":
+		Main("draft", func(ctx context.Context, env *Env) error {
+			return Permanent(fmt.Errorf("load vocabulary: %w", kernels.ErrFailed))
 		})
 	case "transient":
 		Main("pack", func(ctx context.Context, env *Env) error { return errors.New("broker is gone") })
@@ -153,6 +158,7 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{"permanent", nil, ExitPermanent, "open model: no config.json"},
 		{"transient", nil, 1, "broker is gone"},
+		{"device", nil, ExitDevice, "load vocabulary: the GPU has failed"},
 		{"nats", []string{"--set", "train.lr=-1"}, ExitPermanent, "train.lr"},
 		{"nats", []string{"--nonsense"}, ExitPermanent, "nonsense"},
 		{"nats", []string{"extra"}, ExitPermanent, "extra"},

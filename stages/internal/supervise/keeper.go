@@ -28,18 +28,23 @@ type keeper struct {
 
 // tally counts the deaths of a process.
 type tally struct {
-	deaths   int // since the last progress
+	deaths   int // since the last progress, but for those by the device
 	failures int // those that are its own doing, since the work was further than ever
 	kills    int // and those in which something outside killed it
+	device   int // and those by the device: each death of another on it may bring one
 }
 
-func (t *tally) add(outside bool) {
-	t.deaths++
-	if outside {
+func (t *tally) add(e Exit, outside bool, o Options) {
+	switch {
+	case e.Code != 0 && e.Code == o.Device:
+		t.device++
+		return
+	case outside:
 		t.kills++
-	} else {
+	default:
 		t.failures++
 	}
+	t.deaths++
 }
 
 // excess says of what there was too much, "" if of nothing.
@@ -51,6 +56,8 @@ func (t tally) excess(o Options) string {
 		return fmt.Sprintf("it failed %d times before the run got any further", t.failures)
 	case t.kills > o.Kills:
 		return fmt.Sprintf("it was killed %d times before the run got any further", t.kills)
+	case t.device > o.Kills:
+		return fmt.Sprintf("its device failed %d times before the run got any further", t.device)
 	}
 	return ""
 }
@@ -89,7 +96,7 @@ func (k *keeper) keep(c *child) {
 		k.child = nil
 		stopping := k.stopping
 		outside := exit.Signal == syscall.SIGKILL && !c.stuck
-		k.tally.add(outside)
+		k.tally.add(exit, outside, k.s.o)
 		tally := k.tally
 		k.mu.Unlock()
 		exit.Stopped = stopping
@@ -114,7 +121,7 @@ func (k *keeper) keep(c *child) {
 			return
 		}
 		var err error
-		if c, err = k.restart(max(tally.deaths, tally.failures)); err != nil {
+		if c, err = k.restart(max(tally.deaths, tally.failures, tally.device)); err != nil {
 			k.s.fail(fmt.Errorf("restart %s: %w", k.p.Name, err))
 			return
 		}

@@ -28,8 +28,9 @@ type Process struct {
 // Options are the rules of a Supervisor.
 type Options struct {
 	Permanent  int           // exit code that is not followed by a restart
+	Device     int           // that of one whose device has failed, with another process on it maybe; 0: none
 	Restarts   int           // of one instance without what forgives in between, see Progress; one more death ends in a Failure
-	Kills      int           // the same for deaths by somebody else's SIGKILL at the same place
+	Kills      int           // the same for deaths by somebody else's SIGKILL at the same place, and for those by the device
 	Backoff    time.Duration // delay of the first restart; doubles with each death that no progress separates
 	MaxBackoff time.Duration
 	Grace      time.Duration // between SIGTERM and SIGKILL in Stop

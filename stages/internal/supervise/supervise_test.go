@@ -255,6 +255,18 @@ func TestBeingKilledAtTheSamePlaceEnds(t *testing.T) {
 	}
 }
 
+// A process that ends with its device, as all on it do when one of them is killed, is given up no sooner than one that is killed.
+func TestEndingWithItsDevice(t *testing.T) {
+	exits := 0
+	s := newTest(t, Options{Device: 79, Restarts: 2, Kills: 5, OnExit: func(Exit) { exits++ }})
+	if err := s.Start(script("target-1", t.TempDir(), "exit", "79")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-s.Failed(); exits != 6 || !strings.Contains(err.Error(), "its device failed 6 times before the run got any further") {
+		t.Errorf("after %d exits: %v", exits, err)
+	}
+}
+
 func TestKilledProcessIsReportedThenRestarted(t *testing.T) {
 	dir := t.TempDir()
 	pids := make(chan int, 16)
