@@ -137,8 +137,8 @@ func (m *mps) await(ctx context.Context) error {
 	}
 }
 
-// recovered returns once the service's server is in no fault: until all that have failed with the one that caused it have ended, it
-// takes no client. It waits for that so long, and no longer.
+// recovered returns once the service's server is in no fault, nor on its way out of one: until all that have failed with the one that
+// caused it have ended, it takes no client. It waits for that so long, and no longer.
 func (m *mps) recovered(ctx context.Context) {
 	if m == nil {
 		return
@@ -147,7 +147,7 @@ func (m *mps) recovered(ctx context.Context) {
 	defer cancel()
 	tick := time.NewTicker(mpsLook)
 	defer tick.Stop()
-	for strings.Contains(m.status(ctx), "FAULT") {
+	for refuses(m.status(ctx)) {
 		select {
 		case <-tick.C:
 		case <-m.ended:
@@ -161,7 +161,12 @@ func (m *mps) recovered(ctx context.Context) {
 // serves reports whether a server takes clients.
 func (m *mps) serves(ctx context.Context) bool {
 	status := m.status(ctx)
-	return status != "" && !strings.Contains(status, "INITIALIZING") && !strings.Contains(status, "FAULT")
+	return status != "" && !refuses(status)
+}
+
+// refuses reports whether a server that is there takes no client yet.
+func refuses(status string) bool {
+	return strings.Contains(status, "INITIALIZING") || strings.Contains(status, "FAULT")
 }
 
 // status is what the service says of its server; "" if it has none, or says nothing.

@@ -137,7 +137,7 @@ func TestMPSIsLeftWhereItIsNotWantedOrDoesNotStart(t *testing.T) {
 
 // A stage is started again once the server has left its fault, or the run is stopped.
 func TestMPSRecovers(t *testing.T) {
-	cfg, dir := mpsRun(t, strings.Replace(service, "get_server_status*) if", "get_server_status*) if [ -e fault ]; then echo x >> asks; echo FAULT; elif", 1))
+	cfg, dir := mpsRun(t, strings.Replace(service, "get_server_status*) if", "get_server_status*) if [ -e fault ]; then echo x >> asks; cat fault; elif", 1))
 	m, why := startMPS(t.Context(), cfg, dir)
 	if m == nil {
 		t.Fatal(why)
@@ -145,8 +145,11 @@ func TestMPSRecovers(t *testing.T) {
 	defer m.stop()
 	r := &running{mps: m}
 	fault := filepath.Join(m.dir, "fault")
-	for _, stopped := range []bool{false, true} {
-		if err := os.WriteFile(fault, nil, 0o600); err != nil {
+	for _, c := range []struct {
+		status  string
+		stopped bool
+	}{{"FAULT", false}, {"FAULT", true}, {"INITIALIZING", false}} {
+		if err := os.WriteFile(fault, []byte(c.status), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
@@ -161,11 +164,11 @@ func TestMPSRecovers(t *testing.T) {
 			asks = len(b) / len("x\n")
 			select {
 			case <-began:
-				t.Fatal("it begins while the server is in fault")
+				t.Fatalf("it begins while the server says %s", c.status)
 			default:
 			}
 		}
-		if stopped {
+		if c.stopped {
 			stop()
 		} else if err := os.Remove(fault); err != nil {
 			t.Fatal(err)
