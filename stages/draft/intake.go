@@ -82,6 +82,7 @@ func (t *trainer) admit(ctx context.Context, h worker.Hop) error {
 	r := h.Record
 	if !t.run.Has(r.Batch) { // nothing about it may get onto the ledger
 		t.w.Log.Warn("hop of no planned batch", "batch", r.Index, "window", r.Window, "bucket", r.Bucket, "from", r.From)
+		t.askAgain()
 		return t.refuse(ctx, h, errVoid)
 	}
 	it := item{hop: h}

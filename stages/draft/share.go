@@ -96,9 +96,18 @@ func (t *trainer) share(ctx context.Context) error {
 	return t.handBack(ctx, takes)
 }
 
+// askAgain wakes who waits in hungry with enough at hand, because some of that is given away or thrown away, which the ledger does
+// not tell. Whether this rank takes any, two that ask at the same time may hear differently, so that one gives away what the other
+// waits with.
+func (t *trainer) askAgain() {
+	select {
+	case t.handed <- struct{}{}:
+	default:
+	}
+}
+
 // handBack hands back what this rank holds of the open window beyond its room, or all of it unless it takes any: first what lies
-// on another GPU. It wakes who waits in hungry: whether this rank takes any, two that ask at the same time may hear differently, and
-// the one that was to ask for more must ask again once that is given away which it waits for.
+// on another GPU.
 func (t *trainer) handBack(ctx context.Context, takes bool) error {
 	for t.shared != nil && len(t.w.Ledger.Lineage().Members) > 1 {
 		var h worker.Hop
@@ -114,10 +123,7 @@ func (t *trainer) handBack(ctx context.Context, takes bool) error {
 		if !ok {
 			return nil
 		}
-		select {
-		case t.handed <- struct{}{}:
-		default:
-		}
+		t.askAgain()
 		err := t.settle.Do(ctx, func(ctx context.Context) error {
 			t.w.Keeper.Drop(h.AckSubject)
 			err := h.NakDelay(ctx, 0)

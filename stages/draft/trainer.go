@@ -64,7 +64,7 @@ type trainer struct {
 	costs     *worker.Costs
 	hops      *broker.Source[schema.Hop] // of the generation
 	deference *deference                 // to the other ranks
-	handed    chan struct{}              // a signal that a hop was handed back
+	handed    chan struct{}              // a signal that a hop was handed back, or thrown away
 	flight    flight
 	ready     chan item          // claimed
 	scratch   chan *model.Params // free scratch gradients; deterministic order needs none
