@@ -117,16 +117,6 @@ func (l *Lineage) Committed(window uint32) bool { return window < l.Next }
 // Stale reports whether a record of this batch is to be dropped: an older generation or a committed window.
 func (l *Lineage) Stale(b schema.Batch) bool { return b.Gen != l.Gen || l.Committed(b.Window) }
 
-// Lowest returns the first of a window's planned ids, in plan order, that is neither added nor dead.
-func (l *Lineage) Lowest(window uint32, planned []uint32) (uint32, bool) {
-	for _, id := range planned {
-		if l.Of(window, id).State < Added {
-			return id, true
-		}
-	}
-	return 0, false
-}
-
 // Complete reports whether each planned id of the window is added or dead, and splits them, in plan order.
 func (l *Lineage) Complete(window uint32, planned []uint32) (added, dead []uint32, ok bool) {
 	for _, id := range planned {

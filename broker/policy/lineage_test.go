@@ -32,9 +32,6 @@ func TestLineageFollowsTheLedger(t *testing.T) {
 	if _, _, ok := l.Complete(0, []uint32{0, 1, 2}); ok {
 		t.Error("complete without batch 2")
 	}
-	if id, ok := l.Lowest(0, []uint32{0, 1, 2}); !ok || id != 2 {
-		t.Errorf("lowest %d %v, want 2", id, ok)
-	}
 	added, dead, ok := l.Complete(0, []uint32{0, 1})
 	if !ok || !cmp.Equal(added, []uint32{0}) || !cmp.Equal(dead, []uint32{1}) {
 		t.Errorf("complete: %v %v %v", added, dead, ok)

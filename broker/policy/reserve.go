@@ -1,33 +1,17 @@
 package policy
 
-// Reserve says who may take the last free slot of a pool, so that the oldest open window always gets through.
+// Reserve says who may take the last free slot of a pool, so that the oldest open window always gets through. The plan's order
+// within a window does not count, in deterministic order either: the lowest index that is not added moves back when a rank dies,
+// and what has the last slots by then could neither go on nor make room.
 type Reserve struct {
-	Deterministic bool
-	Oldest        uint32 // oldest window that has not committed
-	Lowest        uint32 // deterministic: the lowest plan index that is neither added nor dead
+	Oldest uint32 // oldest window that has not committed
 }
 
-// Admit reports whether a batch may take a slot of a pool with free slots left. A batch of a later window than the
-// oldest open one may not take the last; in deterministic order only the lowest index may.
-func (r Reserve) Admit(window, index uint32, free int) bool {
-	if free <= 0 {
-		return false
-	}
-	if free > 1 {
-		return true
-	}
-	if r.Deterministic {
-		return index <= r.Lowest
-	}
-	return window <= r.Oldest
+// Admit reports whether a batch of a window may take a slot of a pool with free slots left. One of a later window than the
+// oldest open one may not take the last.
+func (r Reserve) Admit(window uint32, free int) bool {
+	return free > 1 || free == 1 && window <= r.Oldest
 }
 
-// ReserveFor returns the rule as the ledger stands. planned are the batches of the oldest open window, in plan order;
-// only deterministic order looks at them.
-func ReserveFor(l *Lineage, planned []uint32, deterministic bool) Reserve {
-	r := Reserve{Deterministic: deterministic, Oldest: l.Next}
-	if deterministic {
-		r.Lowest, _ = l.Lowest(l.Next, planned)
-	}
-	return r
-}
+// ReserveFor returns the rule as the ledger stands.
+func ReserveFor(l *Lineage) Reserve { return Reserve{Oldest: l.Next} }

@@ -37,18 +37,14 @@ func TestChoose(t *testing.T) {
 }
 
 func TestReserve(t *testing.T) {
-	loose, strict := Reserve{Oldest: 5}, Reserve{Deterministic: true, Oldest: 5, Lowest: 42}
+	r := Reserve{Oldest: 5}
 	for _, c := range []struct {
-		r             Reserve
-		window, index uint32
-		free          int
-		want          bool
-	}{
-		{loose, 5, 42, 0, false}, {loose, 5, 99, 1, true}, {loose, 6, 99, 1, false}, {loose, 6, 99, 2, true},
-		{strict, 5, 42, 1, true}, {strict, 5, 43, 1, false}, {strict, 5, 43, 2, true}, {strict, 6, 50, 1, false},
-	} {
-		if got := c.r.Admit(c.window, c.index, c.free); got != c.want {
-			t.Errorf("%+v window %d index %d with %d free: %v", c.r, c.window, c.index, c.free, got)
+		window uint32
+		free   int
+		want   bool
+	}{{5, 0, false}, {4, 1, true}, {5, 1, true}, {6, 1, false}, {6, 2, true}} {
+		if got := r.Admit(c.window, c.free); got != c.want {
+			t.Errorf("window %d with %d free: %v", c.window, c.free, got)
 		}
 	}
 }

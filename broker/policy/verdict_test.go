@@ -35,12 +35,7 @@ func TestJudge(t *testing.T) {
 func TestReserveFor(t *testing.T) {
 	var l Lineage
 	l.Apply(schema.Gen{Gen: 1, Start: 3}, 1)
-	l.Apply(schema.Dead{Batch: batch(1, 3, 10)}, 2)
-	planned := []uint32{10, 11, 12}
-	if r := ReserveFor(&l, planned, true); r != (Reserve{Deterministic: true, Oldest: 3, Lowest: 11}) {
-		t.Errorf("deterministic: %+v", r)
-	}
-	if r := ReserveFor(&l, nil, false); r != (Reserve{Oldest: 3}) {
-		t.Errorf("by window: %+v", r)
+	if r := ReserveFor(&l); r != (Reserve{Oldest: 3}) {
+		t.Errorf("%+v", r)
 	}
 }

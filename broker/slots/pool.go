@@ -37,7 +37,7 @@ type Config struct {
 }
 
 // Admit says whether a batch may take one of free slots.
-type Admit func(window, index uint32, free int) bool
+type Admit func(window uint32, free int) bool
 
 // Pool is the state of one pool. It is safe for concurrent use. Its owner orders the writes to a slot: freeing does
 // not stop one that is under way.
@@ -80,7 +80,7 @@ func New(cfg Config) (*Pool, error) {
 func (p *Pool) Take(b schema.Batch, root string, admit Admit) (schema.SlotRef, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.free) == 0 || !admit(b.Window, b.Index, len(p.free)) {
+	if len(p.free) == 0 || !admit(b.Window, len(p.free)) {
 		return schema.SlotRef{}, false
 	}
 	s := p.free[0]

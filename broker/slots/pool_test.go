@@ -12,7 +12,7 @@ import (
 	"penstock/schema"
 )
 
-func always(uint32, uint32, int) bool { return true }
+func always(uint32, int) bool { return true }
 
 func batch(window, index uint32) schema.Batch {
 	return schema.Batch{Run: "test", Gen: 1, Window: window, Index: index, Bucket: "b64"}
@@ -109,9 +109,9 @@ func TestPool(t *testing.T) {
 			"take": func(t *rapid.T) {
 				b := batch(rapid.Uint32Range(oldest, oldest+2).Draw(t, "window"), rapid.Uint32Range(0, 9).Draw(t, "index"))
 				free := p.Free()
-				ref, ok := p.Take(b, fmt.Sprint("root", len(past)), func(w, i uint32, f int) bool {
-					if w != b.Window || i != b.Index || f != free {
-						t.Fatalf("asked about window %d, index %d, %d free", w, i, f)
+				ref, ok := p.Take(b, fmt.Sprint("root", len(past)), func(w uint32, f int) bool {
+					if w != b.Window || f != free {
+						t.Fatalf("asked about window %d, %d free", w, f)
 					}
 					return f > 1 || w <= oldest
 				})

@@ -46,7 +46,7 @@ func (s *session) pack(ctx context.Context, h worker.Hop) (packed, error) {
 		return packed{}, err
 	}
 	var reserve policy.Reserve
-	s.w.Ledger.View(func(l *policy.Lineage) { reserve = s.run.Reserve(l, s.w.Config.Deterministic) })
+	s.w.Ledger.View(func(l *policy.Lineage) { reserve = policy.ReserveFor(l) })
 	if !s.run.Has(r.Batch) {
 		s.w.Log.Warn("hop of no planned batch", "batch", r.Index, "window", r.Window, "bucket", r.Bucket, "from", r.From)
 		void = true
@@ -57,7 +57,7 @@ func (s *session) pack(ctx context.Context, h worker.Hop) (packed, error) {
 	if err := s.run.Check(r, s.width); err != nil {
 		return packed{}, &badFeatures{err.Error()}
 	}
-	use, ok := s.pool.Take(r.Batch, r.Root, func(free int) bool { return reserve.Admit(r.Window, r.Index, free) })
+	use, ok := s.pool.Take(r.Batch, r.Root, func(free int) bool { return reserve.Admit(r.Window, free) })
 	if !ok {
 		return packed{}, errNoRoom
 	}

@@ -102,10 +102,10 @@ func (s *session) workable() func(schema.Hop) bool {
 	var reserve policy.Reserve
 	s.w.Ledger.View(func(l *policy.Lineage) {
 		lineage = *l
-		reserve = s.run.Reserve(l, s.w.Config.Deterministic)
+		reserve = policy.ReserveFor(l)
 	})
 	return func(h schema.Hop) bool {
-		return lineage.Stale(h.Batch) || reserve.Admit(h.Window, h.Index, free)
+		return lineage.Stale(h.Batch) || reserve.Admit(h.Window, free)
 	}
 }
 

@@ -72,9 +72,9 @@ func (s *session) pullAndForward(ctx context.Context) error {
 // mayTake says which expected roots could take a slot now.
 func (s *session) mayTake() func(policy.Head) bool {
 	var reserve policy.Reserve
-	s.w.Ledger.View(func(l *policy.Lineage) { reserve = s.run.Reserve(l, s.w.Config.Deterministic) })
+	s.w.Ledger.View(func(l *policy.Lineage) { reserve = policy.ReserveFor(l) })
 	free := s.pool.Free()
-	return func(h policy.Head) bool { return reserve.Admit(h.Window, h.Index, free) }
+	return func(h policy.Head) bool { return reserve.Admit(h.Window, free) }
 }
 
 // take works on a root, or settles it if nobody should work on it, and is told what the root waited for. It reports false
@@ -91,7 +91,7 @@ func (s *session) take(ctx context.Context, d *broker.Delivery[schema.Root], wai
 	var reserve policy.Reserve
 	s.w.Ledger.View(func(l *policy.Lineage) {
 		stale, status = l.Stale(r.Batch), l.Of(r.Window, r.Index)
-		reserve = s.run.Reserve(l, s.w.Config.Deterministic)
+		reserve = policy.ReserveFor(l)
 	})
 	if stale || status.State == policy.Dead {
 		return true, d.Ack(ctx)
@@ -103,7 +103,7 @@ func (s *session) take(ctx context.Context, d *broker.Delivery[schema.Root], wai
 	if err != nil {
 		return true, d.Term(ctx, err.Error())
 	}
-	use, ok := s.pool.Take(r.Batch, d.AckSubject, func(free int) bool { return reserve.Admit(r.Window, r.Index, free) })
+	use, ok := s.pool.Take(r.Batch, d.AckSubject, func(free int) bool { return reserve.Admit(r.Window, free) })
 	if !ok {
 		return false, d.NakDelay(ctx, notYet)
 	}

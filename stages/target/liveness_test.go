@@ -152,21 +152,12 @@ func (w *world) ready() bool {
 			now = append(slices.Clone(now), q.fresh...)
 		}
 		for _, p := range now {
-			if p.Window == w.next && (!w.deterministic || p.Index == w.lowest()) {
+			if p.Window == w.next {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-func (w *world) lowest() uint32 {
-	for _, p := range w.plan {
-		if p.Window == w.next && !w.added[p.Index] {
-			return p.Index
-		}
-	}
-	return 0
 }
 
 // live is one life of target i. It reports whether another one follows.
@@ -181,7 +172,7 @@ func (w *world) live(i int) bool {
 	}
 	lag := time.Duration(w.rand.Int64N(int64(w.lag + 1)))
 	w.mu.Unlock()
-	seen, view, refused := time.Now(), policy.Reserve{Deterministic: w.deterministic}, 0
+	seen, view, refused := time.Now(), policy.Reserve{}, 0
 	for {
 		w.mu.Lock()
 		if w.over() {
@@ -189,7 +180,7 @@ func (w *world) live(i int) bool {
 			return false
 		}
 		if time.Since(seen) >= lag {
-			seen, view.Oldest, view.Lowest = time.Now(), w.next, w.lowest()
+			seen, view.Oldest = time.Now(), w.next
 		}
 		free := w.slots - len(w.held[i])
 		w.free[i] = free > 0
@@ -198,7 +189,7 @@ func (w *world) live(i int) bool {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		d, err := h.pull(ctx, view.Oldest, func(x policy.Head) bool { return view.Admit(x.Window, x.Index, free) })
+		d, err := h.pull(ctx, view.Oldest, func(x policy.Head) bool { return view.Admit(x.Window, free) })
 		if errors.Is(err, broker.ErrEmpty) {
 			refused = 0
 			time.Sleep(h.pause())
@@ -239,7 +230,7 @@ func (w *world) take(i int, p schema.Batch, view policy.Reserve) bool {
 	if p.Window < w.next || w.added[p.Index] || w.held[i][p.Index] {
 		return true
 	}
-	if !view.Admit(p.Window, p.Index, w.slots-len(w.held[i])) {
+	if !view.Admit(p.Window, w.slots-len(w.held[i])) {
 		time.AfterFunc(notYet, func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()

@@ -19,10 +19,10 @@ var counterparts = []struct {
 }{
 	{"builder publishes the next root of bucket", "batch.publishBucket", "publishable", "Publishable"},
 	{"builder resumes", "batch.resume batch.publishBucket", "resume", ""},
-	{"target pulls a root", "target.pull target.mayTake target.take internal/worker.Reserve", "pullable chosen wanted admits reserve stale status pull", "First Admit ReserveFor Stale Dead"},
+	{"target pulls a root", "target.pull target.mayTake target.take", "pullable chosen wanted admits stale status pull", "First Admit ReserveFor Stale Dead"},
 	{"target publishes its slot", "target.forward target.publish", "publishCaptures", ""},
 	{"packer receives hop", "internal/worker.Receive internal/worker.WaitFree", "packArrivals park", ""},
-	{"packer starts on hop", "pack.workable pack.pack internal/worker.settled internal/worker.Reserve", "packable workable unneeded stale admits reserve startPacking", "Stale Settled Admit ReserveFor"},
+	{"packer starts on hop", "pack.workable pack.pack internal/worker.settled", "packable workable unneeded stale admits startPacking", "Stale Settled Admit ReserveFor"},
 	{"packer finishes hop", "pack.copy pack.publish internal/worker.Read", "finishPacking", ""},
 	{"packer finds bad features in hop", "pack.judge internal/worker.Reject", "reject", "Judge Declare"},
 	{"rank receives hop", "internal/worker.Receive draft.hungry", "trainArrivals park", ""},
@@ -53,7 +53,7 @@ var counterparts = []struct {
 var none = map[string]string{
 	"packer hands back hop":                         "only without ParkUntilOpen",
 	"rank steps without the commit":                 "only without StepAfterCommit",
-	"owner frees what lies behind the lowest index": "only for ranks that add in plan order: those of the stages have a part of the sum for each batch, so that what lies behind the lowest index is added and its slots come free",
+	"owner frees what lies behind the lowest index": "only for ranks that add in plan order: those of the stages have a part of the sum for each batch, so that none waits for the lowest index",
 	"a dead rank's addition arrives":                "the wire",
 	"a dead rank's acknowledgement arrives":         "the wire",
 }

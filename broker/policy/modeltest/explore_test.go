@@ -86,6 +86,9 @@ var systems = []System{
 	with("deterministic, a part for each batch, one of two ranks dies, far ahead", [][]int{{0, 0}, {0}}, func(s *System) {
 		s.Deterministic, s.Ordered, s.Lean, s.AtCeiling, s.Ranks, s.Faults.Rank = true, true, true, true, 2, 1
 	}),
+	with("deterministic, a part for each batch, one of two ranks dies, a later window first", [][]int{{0, 0}, {1, 1}}, func(s *System) {
+		s.Deterministic, s.Lean, s.AtCeiling, s.Ranks, s.Faults.Rank = true, true, true, 2, 1
+	}),
 	with("deterministic, one of two ranks dies", [][]int{{0, 0, 0}}, func(s *System) {
 		s.Deterministic, s.InOrder, s.Ordered, s.Lean, s.Ranks, s.Faults.Rank = true, true, true, true, 2, 1
 	}),

@@ -201,9 +201,9 @@ func (m *Model) writeEpoch(s *State, _, _ int) error {
 			}
 		}
 	}
-	before, _ := s.led.lineage.Lowest(s.led.lineage.Next, m.planned(s.led.window))
+	before, _ := m.lowest(s)
 	m.form(s, alive)
-	if after, ok := s.led.lineage.Lowest(s.led.lineage.Next, m.planned(s.led.window)); ok && m.InOrder && after != before && !m.without(FreeWhenMovedBack) {
+	if after, ok := m.lowest(s); ok && m.InOrder && after != before && !m.without(FreeWhenMovedBack) {
 		s.moved = 1<<len(m.pools) - 1
 	}
 	return nil

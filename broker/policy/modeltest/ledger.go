@@ -122,10 +122,14 @@ func (m *Model) settledBatch(s *State, b, gen uint8) bool {
 	return m.stale(s, b, gen) || s.status(m, b).State >= policy.Added
 }
 
-// reserve is the slot rule as the ledger stands.
-func (m *Model) reserve(s *State) policy.Reserve {
-	det := m.Deterministic && !m.without(ReserveLowest)
-	return policy.ReserveFor(&s.led.lineage, m.planned(s.led.window), det)
+// lowest is the first batch of the open window, in plan order, that is neither added nor dead.
+func (m *Model) lowest(s *State) (uint32, bool) {
+	for _, id := range m.planned(s.led.window) {
+		if s.led.lineage.Of(s.led.lineage.Next, id).State < policy.Added {
+			return id, true
+		}
+	}
+	return 0, false
 }
 
 // planned are the batches of a window, none past the end.

@@ -163,7 +163,7 @@ func (m *Model) movedBack(s *State, add func(a, b int)) {
 // freeMovedBack frees the slots at or after the lowest index that is not added.
 func (m *Model) freeMovedBack(s *State, o, _ int) error {
 	s.moved &^= 1 << o
-	lowest, ok := s.led.lineage.Lowest(s.led.lineage.Next, m.planned(s.led.window))
+	lowest, ok := m.lowest(s)
 	for i := range m.slotsOf(s, o) {
 		if u := &m.slotsOf(s, o)[i]; ok && u.state >= published && uint32(u.batch) >= lowest {
 			*u = use{}

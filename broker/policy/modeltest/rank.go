@@ -77,7 +77,7 @@ func (m *Model) ripe(s *State, r int, h hop) bool {
 	return m.opened(s, r, h) && m.hasBuffer(s, r, h.batch) && (!busy || m.without(CompareAndSet))
 }
 
-// hasBuffer reports whether a rank may copy a batch: in deterministic order the last buffer is for the lowest index.
+// hasBuffer reports whether a rank may copy a batch: if it adds in plan order, the last is for the lowest index.
 func (m *Model) hasBuffer(s *State, r int, b uint8) bool {
 	if m.Buffers == 0 {
 		return true
@@ -150,7 +150,7 @@ func (m *Model) copied(s *State, r, i int) error {
 
 // addable lists what a rank has computed of the open window: if it adds in order, only the lowest index.
 func (m *Model) addable(s *State, add func(a, b int)) {
-	lowest, ok := s.led.lineage.Lowest(s.led.lineage.Next, m.planned(s.led.window))
+	lowest, ok := m.lowest(s)
 	for i, h := range s.hops {
 		if h.edge != trainEdge || h.state != hopCopied {
 			continue

@@ -37,9 +37,9 @@ const (
 	DropOldGenerations          // records of a lower generation are dropped
 	PurgeOldGeneration          // opening a generation purges the queues
 	ConsumersPerGeneration      // and makes new consumers, which old acknowledgements do not reach
-	ReserveLowest               // deterministic: the last free slot is for the lowest index not added
-	FreeWhenMovedBack           // for ranks that add in plan order: when that index moves back, slots at or after it are freed
-	ReserveBuffer               // deterministic: so is a rank's last buffer
+	ReserveLowest               // for ranks that add in plan order: the last free slot is for the lowest index not added
+	FreeWhenMovedBack           // and when that index moves back, slots at or after it are freed
+	ReserveBuffer               // and a last buffer of such a rank is for that index, too
 	rules
 )
 

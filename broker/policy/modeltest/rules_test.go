@@ -64,8 +64,6 @@ var savings = []struct {
 		with("", oneOne, func(s *System) { s.Faults.LostMarks, s.Faults.Packer, s.Faults.Doubles = 1, 1, 1 })},
 	{FreeCommitted, "whoever drops a hop of a committed window releases its slot, as long as the broker loses nothing",
 		with("", oneOne, func(s *System) { s.Faults.LostMarks, s.Faults.Packer, s.Faults.Doubles = 1, 1, 1 })},
-	{ReserveLowest, "with a part of the sum for each batch, none waits for the lowest index",
-		with("", [][]int{{0, 1, 0}, {0}}, func(s *System) { s.Deterministic = true })},
 	{ReserveBuffer, "with a part of the sum for each batch, no copy waits for another batch",
 		with("", [][]int{{0, 1, 0, 0}}, func(s *System) { s.Deterministic, s.AtCeiling, s.Buffers, s.PackSlots = true, true, 2, 3 })},
 }

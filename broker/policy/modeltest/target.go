@@ -60,12 +60,16 @@ func (m *Model) wanted(s *State, r root, free int) bool {
 	return m.stale(s, r.batch, r.gen) || s.status(m, r.batch).State == policy.Dead || m.admits(s, r.batch, free, ReserveTarget)
 }
 
-// admits is the slot rule, unless it is not in force.
+// admits is the slot rule, unless it is not in force. For ranks that add in plan order it is another one.
 func (m *Model) admits(s *State, b uint8, free int, rule Rule) bool {
 	if m.without(rule) {
 		return free > 0
 	}
-	return m.reserve(s).Admit(uint32(m.batches[b].window), uint32(b), free)
+	if m.InOrder && free == 1 && !m.without(ReserveLowest) {
+		lowest, _ := m.lowest(s)
+		return uint32(b) <= lowest
+	}
+	return policy.ReserveFor(&s.led.lineage).Admit(uint32(m.batches[b].window), free)
 }
 
 // chosen is the root that a target asks for first by the choosing rule, -1 for none. Cost grows with the bucket.

@@ -59,7 +59,7 @@ func keep(t *testing.T, dir *rundir.Dir, instance string, held ...*broker.Delive
 		t.Fatal(err)
 	}
 	for _, h := range held {
-		if _, ok := pool.Take(h.Record.Batch, h.AckSubject, func(uint32, uint32, int) bool { return true }); !ok {
+		if _, ok := pool.Take(h.Record.Batch, h.AckSubject, func(uint32, int) bool { return true }); !ok {
 			t.Fatal("no slot")
 		}
 	}

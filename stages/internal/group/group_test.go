@@ -70,7 +70,7 @@ func TestBury(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list.Take(schema.Batch{}, root.AckSubject, func(_, _ uint32, free int) bool { return true })
+	list.Take(schema.Batch{}, root.AckSubject, func(_ uint32, free int) bool { return true })
 
 	v, err := Read(ctx, ledger)
 	if err != nil {

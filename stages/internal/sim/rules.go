@@ -176,7 +176,7 @@ func (r *refusals) may(w *world, t *instance, b *batch) bool {
 		r.credit = true
 		return false
 	}
-	if !w.reserve.Admit(uint32(b.Window), uint32(b.Index), t.pool.Free()) {
+	if !w.reserve.Admit(uint32(b.Window), t.pool.Free()) {
 		r.slot = true
 		return false
 	}

@@ -113,7 +113,7 @@ func (w *world) feedPackers() {
 // hop is the place of the hop that a packer takes: of the oldest window that has any, one of its own host first, and of those the
 // one that is most expensive to the ranks. It is -1 if there is none that may take a slot.
 func (w *world) hop(p *instance) int {
-	if len(w.hops) == 0 || !w.reserve.Admit(uint32(w.hops[0].Window), uint32(w.hops[0].Index), p.pool.Free()) {
+	if len(w.hops) == 0 || !w.reserve.Admit(uint32(w.hops[0].Window), p.pool.Free()) {
 		return -1
 	}
 	best := 0

@@ -46,7 +46,7 @@ func (k *Keeper) Hold(ackSubject string) {
 		h = &hold{}
 		k.held[ackSubject] = h
 		if k.list != nil && strings.HasPrefix(ackSubject, rootAcks) { // one too many is left to AckWait
-			h.ref, _ = k.list.Take(schema.Batch{}, ackSubject, func(_, _ uint32, free int) bool { return free > 0 })
+			h.ref, _ = k.list.Take(schema.Batch{}, ackSubject, func(_ uint32, free int) bool { return free > 0 })
 		}
 	}
 	h.n++

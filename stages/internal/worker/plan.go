@@ -179,15 +179,6 @@ func (r *RunPlan) Noise(noise []float32, width int, p plan.BatchPlan, size float
 	docs.Wait()
 }
 
-// Reserve returns the slot rule as the lineage stands.
-func (r *RunPlan) Reserve(l *policy.Lineage, deterministic bool) policy.Reserve {
-	var planned []uint32
-	if deterministic {
-		planned = r.Planned(l.Next)
-	}
-	return policy.ReserveFor(l, planned, deterministic)
-}
-
 // The plan as the ledger's count wants it.
 
 // Windows is the number of windows of the run.

@@ -137,7 +137,7 @@ func (p *Pool) fatal(ctx context.Context, err error) error {
 
 // Take gives a slot to a batch if admit lets it have one, and begins to mark its root.
 func (p *Pool) Take(b schema.Batch, root string, admit func(free int) bool) (Use, bool) {
-	ref, ok := p.own.Take(b, root, func(_, _ uint32, free int) bool { return admit(free) })
+	ref, ok := p.own.Take(b, root, func(_ uint32, free int) bool { return admit(free) })
 	if !ok {
 		return Use{}, false
 	}
