@@ -177,10 +177,15 @@ func (m *Model) loseRelease(s *State, _, i int) error {
 	s.faults.Lost--
 	r := s.rels[i]
 	s.rels = append(s.rels[:i], s.rels[i+1:]...)
-	if r.match == fresh {
-		m.slotsOf(s, int(r.owner))[r.slot].state = adrift
-	}
+	m.lose(s, r)
 	return nil
+}
+
+// lose says that nobody knows of a slot any more. One that has been freed, by the same message that came twice, is nobody's.
+func (m *Model) lose(s *State, r ref) {
+	if u := &m.slotsOf(s, int(r.owner))[r.slot]; r.match == fresh && u.state != free {
+		u.state = adrift
+	}
 }
 
 func (m *Model) losableHops(s *State, add func(a, b int)) {
@@ -195,6 +200,6 @@ func (m *Model) loseHop(s *State, _, i int) error {
 	s.faults.Lost--
 	r := s.hops[i].ref
 	s.hops = append(s.hops[:i], s.hops[i+1:]...)
-	m.slotsOf(s, int(r.owner))[r.slot].state = adrift
+	m.lose(s, r)
 	return nil
 }
