@@ -26,10 +26,14 @@ func (c *Conn) ResetHops(ctx context.Context, e Edge[schema.Hop]) error {
 	return err
 }
 
-// reset takes a consumer back to the first message that is not acknowledged. Acknowledgements under way may be lost.
+// reset takes a consumer back to the first message that is not acknowledged. Acknowledgements under way may be lost. It is the
+// consumer that answers: of one that is gone there would be no answer, whoever asks and for how long.
 func (c *Conn) reset(ctx context.Context, stream, consumer string) error {
 	return c.retry(ctx, fmt.Sprintf("reset consumer %s of %s", consumer, stream), func(ctx context.Context) error {
-		_, err := c.js.ResetConsumer(ctx, stream, consumer)
+		_, err := c.js.Consumer(ctx, stream, consumer)
+		if err == nil {
+			_, err = c.js.ResetConsumer(ctx, stream, consumer)
+		}
 		if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrConsumerDoesNotExist) {
 			return ErrGone
 		}
