@@ -114,7 +114,7 @@ func explore(t *testing.T, sys System) Result {
 	}
 	limit := 1_000_000
 	if *long {
-		limit = 30_000_000
+		limit = 40_000_000
 	}
 	res := Explore(m, limit)
 	t.Logf("%v", res)
