@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"penstock/broker"
-	"penstock/broker/policy"
 	"penstock/broker/slots"
 	"penstock/stages/internal/group"
 	stageruntime "penstock/stages/internal/runtime"
@@ -61,7 +60,7 @@ func (p *Pipeline) handBack(ctx context.Context, env *stageruntime.Env) error {
 		if err != nil {
 			return err
 		}
-		_, _, err = group.Bury(ctx, conn, v, p.Dir.Journal, func(m policy.Member) bool { return m.Rank == env.Instance })
+		_, err = group.BuryRank(ctx, conn, v, p.Dir.Journal(env.Instance), env.Instance)
 		return err
 	}
 	j, err := slots.ReadJournal(p.Dir.Journal(env.Instance))

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"penstock/broker/policy"
 	ranks "penstock/stages/internal/group"
 )
 
@@ -26,8 +25,7 @@ func (r *running) handBack(ctx context.Context, instance string) {
 			if err != nil {
 				return 0, err
 			}
-			_, n, err := ranks.Bury(ctx, r.conn, v, r.dir.Journal, func(m policy.Member) bool { return m.Rank == instance })
-			return n, err
+			return ranks.BuryRank(ctx, r.conn, v, r.dir.Journal(instance), instance)
 		}
 	}
 	n, err := back()

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"penstock/broker"
 	"penstock/broker/brokertest"
@@ -94,5 +95,35 @@ func TestRootThatDiedOnItsWay(t *testing.T) {
 	keep(t, dir, "target-2", brokertest.Fetch(t, roots))
 	if lost, err := r.orphaned(ctx, 1, "b64"); err != nil || lost != 1 {
 		t.Errorf("%d roots are in nobody's hands (%v), want 1", lost, err)
+	}
+}
+
+// TestHopThatDiedOnItsWay has a rank die to which the broker sends a hop once more when it is put out: its successor's beginning
+// brings that back.
+func TestHopThatDiedOnItsWay(t *testing.T) {
+	ctx := brokertest.Context(t)
+	conn := brokertest.Start(t).Conn("up", broker.Options{})
+	brokertest.Open(t, conn, 1, 4, "b64")
+	hop := schema.Hop{Batch: schema.Batch{Run: "r", Gen: 1, Bucket: "b64"}}
+	if err := broker.NewPublisher(conn, broker.Train).Publish(ctx, "b64", hop, "hop"); err != nil {
+		t.Fatal(err)
+	}
+	hops, err := conn.Hops(ctx, broker.Train, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hops.Next(ctx); err != nil { // it went to draft-2
+		t.Fatal(err)
+	}
+	cfg := schema.Default()
+	cfg.Draft.Ranks = 2
+	r := &running{conn: conn, cfg: cfg, log: slog.New(slog.DiscardHandler), vitals: newVitals(leastSilence, nil)}
+	r.vitals.onceBack("draft-2", func() { r.redeliverNow("draft-2") })
+	r.vitals.take(schema.StageState{Instance: "draft-2", State: "running", At: time.Now().Add(time.Second).UnixNano()})
+	if again, err := hops.Next(ctx); err != nil || again.Record != hop {
+		t.Errorf("the hop does not come again: %+v, %v", again, err)
+	}
+	if err := hops.Close(ctx); err != nil {
+		t.Error(err)
 	}
 }

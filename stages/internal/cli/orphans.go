@@ -93,8 +93,8 @@ func (r *running) journaled(gen uint32, bucket string) (int, error) {
 	return len(named), nil
 }
 
-// redeliver has what a dead process had been sent, and had not put into its journal, sent again: a target's roots, a packer's
-// hops. Until the broker has noticed the death, it may answer the dead's last request with that; when a successor works, it
+// redeliver has what a dead process had been sent, and had not put into its journal, sent again: a target's roots, the hops of
+// a packer or of a rank. Until the broker has noticed the death, it may answer the dead's last request with that; when a successor works, it
 // has, and everything is looked for once more.
 func (r *running) redeliver(instance string) {
 	r.vitals.onceBack(instance, func() { r.redeliverNow(instance) })
@@ -109,6 +109,10 @@ func (r *running) redeliverNow(instance string) {
 		r.adopt(ctx)
 	case strings.HasPrefix(instance, "pack-"):
 		if err := r.conn.ResetHops(ctx, broker.Pack); err != nil {
+			r.log.Warn("have hops delivered again", "instance", instance, "err", err)
+		}
+	case strings.HasPrefix(instance, "draft-") && r.cfg.Draft.Ranks > 1: // one alone has opened another generation
+		if err := r.conn.ResetHops(ctx, broker.Train); err != nil {
 			r.log.Warn("have hops delivered again", "instance", instance, "err", err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 
 	"penstock/broker"
 	"penstock/broker/policy"
@@ -15,9 +16,33 @@ import (
 // is redone; journal says where a rank's journal is. It returns how many members are left and how many batches came back.
 // When nobody is left nothing is handed back: a new generation does it all again.
 func Bury(ctx context.Context, conn *broker.Conn, v View, journal func(rank string) string, dead func(policy.Member) bool) (left, batches int, err error) {
-	out, err := Remove(ctx, conn.Ledger(), v, dead)
+	_, left, batches, err = bury(ctx, conn, v, journal, dead)
+	return left, batches, err
+}
+
+// BuryRank is Bury by who knows that a rank's process has ended, and that none has its name now. What it held is given out again
+// though somebody else has put it out, who may have died before that; what is given out twice is void by the ledger. It is done
+// once: the journal goes.
+func BuryRank(ctx context.Context, conn *broker.Conn, v View, journal string, rank string) (batches int, err error) {
+	at := func(string) string { return journal }
+	out, left, batches, err := bury(ctx, conn, v, at, func(m policy.Member) bool { return m.Rank == rank })
+	if err == nil && left > 0 && len(out) == 0 {
+		if err = conn.ResetHops(ctx, broker.Train); err == nil {
+			batches, err = HandBack(ctx, conn, journal, 0)
+		}
+	}
+	if err == nil {
+		if err = os.Remove(journal); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	return batches, err
+}
+
+func bury(ctx context.Context, conn *broker.Conn, v View, journal func(rank string) string, dead func(policy.Member) bool) (out []policy.Member, left, batches int, err error) {
+	out, err = Remove(ctx, conn.Ledger(), v, dead)
 	if left = len(v.Lineage().Members); err != nil || left == 0 {
-		return left, 0, err
+		return out, left, 0, err
 	}
 	if len(out) > 0 { // hops, those that were on their way to the dead included
 		err = conn.ResetHops(ctx, broker.Train)
@@ -26,7 +51,7 @@ func Bury(ctx context.Context, conn *broker.Conn, v View, journal func(rank stri
 		n, herr := HandBack(ctx, conn, journal(m.Rank), m.Incarnation)
 		batches, err = batches+n, errors.Join(err, herr)
 	}
-	return left, batches, err
+	return out, left, batches, err
 }
 
 // HandBack returns to the broker whatever the journal of a dead process says it held. A journal that is missing, or of

@@ -100,9 +100,26 @@ func TestBury(t *testing.T) {
 	if _, err := hops.Next(ctx); err != nil {
 		t.Errorf("the hop does not come again: %v", err)
 	}
+	// Who has put it out may have died before it handed that back.
+	if n, err := BuryRank(ctx, conn, v, path, "draft-2"); n != 1 || err != nil {
+		t.Errorf("draft-2 once more: %d, %v", n, err)
+	}
+	if again := brokertest.Fetch(t, roots); again.Seq != root.Seq {
+		t.Errorf("root %d came, want %d", again.Seq, root.Seq)
+	}
+	if _, err := hops.Next(ctx); err != nil {
+		t.Errorf("the hop does not come again: %v", err)
+	}
+	if n, err := BuryRank(ctx, conn, v, path, "draft-2"); n != 0 || err != nil {
+		t.Errorf("draft-2 a third time: %d, %v", n, err)
+	}
 	if err := hops.Close(ctx); err != nil {
 		t.Error(err)
 	}
+	if j, err = slots.CreateJournal(path, "draft-2", 2, 4); err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
 	if n, err := HandBack(ctx, conn, path, 7); n != 0 || err != nil {
 		t.Errorf("journal of another incarnation: %d, %v", n, err)
 	}
