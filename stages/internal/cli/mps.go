@@ -138,7 +138,7 @@ func (m *mps) await(ctx context.Context) error {
 }
 
 // recovered returns once the service's server is in no fault, nor on its way out of one: until all that have failed with the one that
-// caused it have ended, it takes no client. It waits for that so long, and no longer.
+// caused it have ended, it takes no client. It waits for that so long, and no longer. A service that is busy with it may not answer.
 func (m *mps) recovered(ctx context.Context) {
 	if m == nil {
 		return
@@ -147,7 +147,11 @@ func (m *mps) recovered(ctx context.Context) {
 	defer cancel()
 	tick := time.NewTicker(mpsLook)
 	defer tick.Stop()
-	for refuses(m.status(ctx)) {
+	for {
+		status, err := m.status(ctx)
+		if err == nil && !refuses(status) {
+			return
+		}
 		select {
 		case <-tick.C:
 		case <-m.ended:
@@ -160,8 +164,8 @@ func (m *mps) recovered(ctx context.Context) {
 
 // serves reports whether a server takes clients.
 func (m *mps) serves(ctx context.Context) bool {
-	status := m.status(ctx)
-	return status != "" && !refuses(status)
+	status, err := m.status(ctx)
+	return err == nil && status != "" && !refuses(status)
 }
 
 // refuses reports whether a server that is there takes no client yet.
@@ -169,17 +173,13 @@ func refuses(status string) bool {
 	return strings.Contains(status, "INITIALIZING") || strings.Contains(status, "FAULT")
 }
 
-// status is what the service says of its server; "" if it has none, or says nothing.
-func (m *mps) status(ctx context.Context) string {
+// status is what the service says of its server; "" if it has none.
+func (m *mps) status(ctx context.Context) (string, error) {
 	servers, err := m.tell(ctx, "get_server_list")
 	if err != nil || len(strings.Fields(servers)) == 0 {
-		return ""
+		return "", err
 	}
-	status, err := m.tell(ctx, "get_server_status "+strings.Fields(servers)[0])
-	if err != nil {
-		return ""
-	}
-	return status
+	return m.tell(ctx, "get_server_status "+strings.Fields(servers)[0])
 }
 
 // tell gives the service a command and returns its answer.

@@ -137,7 +137,7 @@ func TestMPSIsLeftWhereItIsNotWantedOrDoesNotStart(t *testing.T) {
 
 // A stage is started again once the server has left its fault, or the run is stopped.
 func TestMPSRecovers(t *testing.T) {
-	cfg, dir := mpsRun(t, strings.Replace(service, "get_server_status*) if", "get_server_status*) if [ -e fault ]; then echo x >> asks; cat fault; elif", 1))
+	cfg, dir := mpsRun(t, strings.Replace(service, "get_server_status*) if", "get_server_status*) if [ -e fault ]; then echo x >> asks; cat fault; ! grep -q silent fault; elif", 1))
 	m, why := startMPS(t.Context(), cfg, dir)
 	if m == nil {
 		t.Fatal(why)
@@ -148,7 +148,7 @@ func TestMPSRecovers(t *testing.T) {
 	for _, c := range []struct {
 		status  string
 		stopped bool
-	}{{"FAULT", false}, {"FAULT", true}, {"INITIALIZING", false}} {
+	}{{"FAULT", false}, {"FAULT", true}, {"INITIALIZING", false}, {"silent", false}} {
 		if err := os.WriteFile(fault, []byte(c.status), 0o600); err != nil {
 			t.Fatal(err)
 		}
