@@ -45,7 +45,7 @@ func Run(ctx context.Context, env *runtime.Env) error {
 			}
 			w.Log.Warn("this rank's weights are not the run's, joining again", "err", err)
 			give := func(ackSubject string) error { return w.Conn.NakRoot(ctx, ackSubject, 0) }
-			if err := w.Keeper.Abandon(give); err != nil && !errors.Is(err, broker.ErrGone) {
+			if err := w.Keeper.Abandon(give); err != nil {
 				return err
 			}
 		}

@@ -61,10 +61,14 @@ func (k *Keeper) Drop(ackSubject string) {
 		return
 	}
 	if h.n--; h.n <= 0 {
-		delete(k.held, ackSubject)
-		if k.list != nil {
-			k.list.Release(h.ref) // nothing if it is not listed
-		}
+		k.forget(ackSubject, h)
+	}
+}
+
+func (k *Keeper) forget(ackSubject string, h *hold) {
+	delete(k.held, ackSubject)
+	if k.list != nil {
+		k.list.Release(h.ref) // nothing if it is not listed
 	}
 }
 
@@ -86,17 +90,20 @@ func (w *Worker) KeepJournal(n int, incarnation uint64) error {
 	return nil
 }
 
-// Abandon gives up everything that is held: give hands each back.
+// Abandon gives up everything that is held: give hands each back. What it fails to hand back stays in the journal, for whoever does
+// that when this process has ended; what is gone is nobody's.
 func (k *Keeper) Abandon(give func(ackSubject string) error) error {
 	var errs []error
 	for _, s := range k.all() {
-		errs = append(errs, give(s))
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	clear(k.held)
-	if k.list != nil {
-		k.list.FreeAll()
+		if err := give(s); err != nil && !errors.Is(err, broker.ErrGone) {
+			errs = append(errs, err)
+			continue
+		}
+		k.mu.Lock()
+		if h := k.held[s]; h != nil {
+			k.forget(s, h)
+		}
+		k.mu.Unlock()
 	}
 	return errors.Join(errs...)
 }
