@@ -60,16 +60,15 @@ func processRank(text string) error {
 	if err != nil {
 		return err
 	}
-	sums, err := sumBesideWork(ctx, d, c, rank, told)
+	sums, err := sumBesideWork(ctx, d, c, rank, func(i int) error {
+		fmt.Println("ready", i)
+		if !told.Scan() {
+			return io.ErrUnexpectedEOF
+		}
+		return nil
+	})
 	if err != nil {
 		return err
-	}
-	want := kernelstest.Pattern(sections*cut, 0)
-	for i, v := range kernelstest.Pattern(sections*cut, 1) {
-		want[i] += v
-	}
-	if !slices.Equal(kernelstest.Read(d, sums), want) {
-		return errors.New("another sum")
 	}
 	fmt.Println("summed")
 	if rank == 1 {
@@ -86,33 +85,43 @@ func processRank(text string) error {
 	return errors.Join(c.Close(), d.Sync())
 }
 
-// sumBesideWork returns the sum over both ranks of a pattern that the rank numbers. Rank 1 has twice the work before each section.
-func sumBesideWork(ctx context.Context, d *Device, c base.Comm, rank int, told *bufio.Scanner) (base.Tensor, error) {
+// sumBesideWork returns the sum over two ranks of a pattern that the rank numbers, having looked at it. Rank 1 has twice the work
+// before each section. Once a section is ready there, both waits until the other rank has it, too.
+func sumBesideWork(ctx context.Context, d *Device, c base.Comm, rank int, both func(section int) error) (base.Tensor, error) {
 	const side = 4096
 	half, product := d.AllocHalf(side, side), d.AllocHalf(side, side)
 	part := kernelstest.New(d, 1, sections*cut, kernelstest.Pattern(sections*cut, uint64(rank))).Reshape(sections*cut, 1)
-	into := d.Alloc(sections*cut, 1)
+	sums := d.Alloc(sections*cut, 1)
 	var marks []func(context.Context) (bool, error)
 	for i := range sections {
 		for range 20 * (1 + rank) {
 			d.Gemm(product, half, half, false, false, 0)
 		}
-		d.Copy(into.RowRange(i*cut, (i+1)*cut), part.RowRange(i*cut, (i+1)*cut))
+		d.Copy(sums.RowRange(i*cut, (i+1)*cut), part.RowRange(i*cut, (i+1)*cut))
 		marks = append(marks, c.Mark())
 	}
 	for i, reached := range marks {
 		for ok, err := false, error(nil); !ok; {
 			if ok, err = reached(ctx); err != nil {
-				return into, err
+				return sums, err
 			}
 		}
-		fmt.Println("ready", i)
-		if !told.Scan() {
-			return into, io.ErrUnexpectedEOF
+		if err := both(i); err != nil {
+			return sums, err
 		}
-		c.AllReduce(into.RowRange(i*cut, (i+1)*cut), into.RowRange(i*cut, (i+1)*cut))
+		c.AllReduce(sums.RowRange(i*cut, (i+1)*cut), sums.RowRange(i*cut, (i+1)*cut))
 	}
-	return into, c.Wait(ctx)
+	if err := c.Wait(ctx); err != nil {
+		return sums, err
+	}
+	want := kernelstest.Pattern(sections*cut, 0)
+	for i, v := range kernelstest.Pattern(sections*cut, 1) {
+		want[i] += v
+	}
+	if !slices.Equal(kernelstest.Read(d, sums), want) {
+		return sums, fmt.Errorf("rank %d has another sum", rank)
+	}
+	return sums, nil
 }
 
 // ranks are the two processes, by what they say and are told.
