@@ -10,7 +10,6 @@ import (
 	"penstock/kernels"
 	"penstock/schema"
 	"penstock/schema/checkpoint"
-	"penstock/stages/internal/backend"
 	stageruntime "penstock/stages/internal/runtime"
 	"penstock/stages/stagestest"
 )
@@ -39,15 +38,11 @@ func TestDeviceThatFailsAtFirst(t *testing.T) {
 	for _, who := range []string{"target-1", "pack-1", "draft-1"} {
 		t.Run(who, func(t *testing.T) {
 			p := stagestest.New(t, stagestest.Config(t, 24, func(c *schema.Config) { c.Target.Instances = 1 }))
-			p.Open = func(instance, device string) (kernels.Device, error) {
-				dev, err := backend.Open(device)
-				if err != nil || instance != who {
-					return dev, err
-				}
+			p.Open = openAs(who, func(dev kernels.Device) kernels.Device {
 				f := &failing{Device: dev}
 				f.gone.Store(true)
-				return f, nil
-			}
+				return f
+			})
 			if err := p.Run(t.Context(), nil); !errors.Is(err, kernels.ErrFailed) || stageruntime.IsPermanent(err) {
 				t.Errorf("the run ends with %v, for good: %v", err, stageruntime.IsPermanent(err))
 			}
@@ -63,14 +58,10 @@ func TestDeviceThatFailsLater(t *testing.T) {
 				c.Target.Instances, c.Train.Epochs, c.Save.Every = 1, 50, 0
 			}))
 			var dev failing
-			p.Open = func(instance, device string) (kernels.Device, error) {
-				d, err := backend.Open(device)
-				if err != nil || instance != who {
-					return d, err
-				}
+			p.Open = openAs(who, func(d kernels.Device) kernels.Device {
 				dev.Device = d
-				return &dev, nil
-			}
+				return &dev
+			})
 			err := p.Run(t.Context(), func(ctx context.Context) error {
 				return atWindow(ctx, p, 3, func() error { dev.tell(dev.failure()); return nil })
 			})

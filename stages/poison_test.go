@@ -215,18 +215,23 @@ func (b *broken) CheckFeatures(kernels.Tensor) kernels.FeatureCheck {
 
 func (b *broken) Sync() error { return b.err }
 
+// openAs opens devices, and has wrap make another of that of one instance.
+func openAs(who string, wrap func(kernels.Device) kernels.Device) func(instance, device string) (kernels.Device, error) {
+	return func(instance, device string) (kernels.Device, error) {
+		dev, err := backend.Open(device)
+		if err != nil || instance != who {
+			return dev, err
+		}
+		return wrap(dev), nil
+	}
+}
+
 // TestBrokenDevice has the device of a stage fail as it tests features: the stage fails, and the features are not to blame.
 func TestBrokenDevice(t *testing.T) {
 	for _, who := range []string{"target-1", "pack-1", "draft-1"} {
 		t.Run(who, func(t *testing.T) {
 			p := stagestest.New(t, stagestest.Config(t, 24, func(c *schema.Config) { c.Target.Instances = 1 }))
-			p.Open = func(instance, device string) (kernels.Device, error) {
-				dev, err := backend.Open(device)
-				if err != nil || instance != who {
-					return dev, err
-				}
-				return &broken{Device: dev}, nil
-			}
+			p.Open = openAs(who, func(dev kernels.Device) kernels.Device { return &broken{Device: dev} })
 			if err := p.Run(t.Context(), nil); !errors.Is(err, errBroken) {
 				t.Errorf("the run ends with %v", err)
 			}
