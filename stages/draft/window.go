@@ -215,16 +215,19 @@ func (t *trainer) gradient(ctx context.Context, o *window, s *scratch, feats ker
 }
 
 // record writes the addition to the ledger; only then does the gradient go into the sum. The hop needs not wait for that: whoever
-// loses the gradient now is a rank that is put out, and its additions with it.
+// loses the gradient now is a rank that is put out, and its additions with it. The root is in this rank's journal before the ledger has
+// the addition: whoever gets the hop as well finds it there and releases the packer's slot, whose owner has marked the root until then.
 func (t *trainer) record(ctx context.Context, s scratch) error {
+	h := s.item.hop
+	t.w.Keeper.Hold(h.Record.Root)
 	err := t.writeAdded(ctx, &s)
-	if err != nil && !errors.Is(err, broker.ErrLost) {
+	switch {
+	case errors.Is(err, broker.ErrLost):
+		t.w.Keeper.Drop(h.Record.Root)
+	case err != nil:
 		return err
 	}
-	h := s.item.hop
-	if s.err = err; err == nil {
-		t.w.Keeper.Hold(h.Record.Root) // before the packer's slot, whose owner has marked it, is released
-	}
+	s.err = err
 	select {
 	case t.recorded <- s:
 	case <-ctx.Done():
