@@ -98,8 +98,8 @@ func TestCollectiveOfTwo(t *testing.T) {
 	}
 }
 
-// Sections of a sum that are marked in the middle of a GPU's work are summed while it goes on, each once both have it: another goroutine
-// does that for each, and the last mark is reached after the work before it.
+// Sections of a sum that are marked in the middle of a GPU's work are summed while it goes on, each once both GPUs have it. The one with
+// less work before it has the first.
 func TestCollectiveBesideWork(t *testing.T) {
 	devices := [2]*Device{on(t, 0), on(t, 1)}
 	seats := pair(t, devices)

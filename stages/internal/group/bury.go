@@ -16,33 +16,9 @@ import (
 // is redone; journal says where a rank's journal is. It returns how many members are left and how many batches came back.
 // When nobody is left nothing is handed back: a new generation does it all again.
 func Bury(ctx context.Context, conn *broker.Conn, v View, journal func(rank string) string, dead func(policy.Member) bool) (left, batches int, err error) {
-	_, left, batches, err = bury(ctx, conn, v, journal, dead)
-	return left, batches, err
-}
-
-// BuryRank is Bury by who knows that a rank's process has ended, and that none has its name now. What it held is given out again
-// though somebody else has put it out, who may have died before that; what is given out twice is void by the ledger. It is done
-// once: the journal goes.
-func BuryRank(ctx context.Context, conn *broker.Conn, v View, journal string, rank string) (batches int, err error) {
-	at := func(string) string { return journal }
-	out, left, batches, err := bury(ctx, conn, v, at, func(m policy.Member) bool { return m.Rank == rank })
-	if err == nil && left > 0 && len(out) == 0 {
-		if err = conn.ResetHops(ctx, broker.Train); err == nil {
-			batches, err = HandBack(ctx, conn, journal, 0)
-		}
-	}
-	if err == nil {
-		if err = os.Remove(journal); errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-	}
-	return batches, err
-}
-
-func bury(ctx context.Context, conn *broker.Conn, v View, journal func(rank string) string, dead func(policy.Member) bool) (out []policy.Member, left, batches int, err error) {
-	out, err = Remove(ctx, conn.Ledger(), v, dead)
+	out, err := Remove(ctx, conn.Ledger(), v, dead)
 	if left = len(v.Lineage().Members); err != nil || left == 0 {
-		return out, left, 0, err
+		return left, 0, err
 	}
 	if len(out) > 0 { // hops, those that were on their way to the dead included
 		err = conn.ResetHops(ctx, broker.Train)
@@ -51,7 +27,28 @@ func bury(ctx context.Context, conn *broker.Conn, v View, journal func(rank stri
 		n, herr := HandBack(ctx, conn, journal(m.Rank), m.Incarnation)
 		batches, err = batches+n, errors.Join(err, herr)
 	}
-	return out, left, batches, err
+	return left, batches, err
+}
+
+// BuryRank is Bury by who knows that a rank's process has ended, and that none has its name now. What it held is given out again
+// though somebody else has put it out, who may have died before that; what is given out twice is void by the ledger. It is done
+// once: the journal goes.
+func BuryRank(ctx context.Context, conn *broker.Conn, v View, journal, rank string) (batches int, err error) {
+	if _, err := Remove(ctx, conn.Ledger(), v, func(m policy.Member) bool { return m.Rank == rank }); err != nil {
+		return 0, err
+	}
+	if len(v.Lineage().Members) > 0 {
+		err = conn.ResetHops(ctx, broker.Train)
+		n, herr := HandBack(ctx, conn, journal, 0)
+		batches, err = n, errors.Join(err, herr)
+	}
+	if err != nil {
+		return batches, err
+	}
+	if err := os.Remove(journal); !errors.Is(err, fs.ErrNotExist) {
+		return batches, err
+	}
+	return batches, nil
 }
 
 // HandBack returns to the broker whatever the journal of a dead process says it held. A journal that is missing, or of
